@@ -1,0 +1,115 @@
+"""Scores with labels, checked once: the only place where raw data is validated."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fedassay.errors import ColumnTypeInvalid, LabelInvalid, NoRows, ScoreOutOfRange
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+LabelArray = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Examples:
+    """Scores in [0, 1] with labels 0 or 1, as read-only arrays of equal length.
+
+    >>> Examples.of([0, 1, 1], [0.2, 0.62, 1.0]).positives
+    2
+    """
+
+    labels: LabelArray
+    scores: FloatArray
+
+    @classmethod
+    def of(cls, y_true: npt.ArrayLike, y_score: npt.ArrayLike) -> "Examples":
+        """Check raw labels and scores; messages withhold their values."""
+        scores = checked_scores(y_score)
+        labels = checked_labels(y_true)
+        if len(labels) != len(scores):
+            raise LabelInvalid(
+                f"there must be one label per score; found {len(labels)} labels and "
+                f"{len(scores)} scores. Pass columns of the same table."
+            )
+        labels.flags.writeable = False
+        scores.flags.writeable = False
+        return cls(labels, scores)
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    @property
+    def positives(self) -> int:
+        """How many labels are 1."""
+        return int(np.count_nonzero(self.labels))
+
+    def require_rows(self) -> "Examples":
+        """Return self, or raise `NoRows` when there is nothing to count."""
+        if len(self) == 0:
+            raise NoRows(
+                "at least one row is needed; found none. Check the file and any filter "
+                "applied before it."
+            )
+        return self
+
+
+def checked_scores(y_score: npt.ArrayLike) -> FloatArray:
+    """Return scores as float64 in [0, 1], or say which item breaks the rule."""
+    raw = _one_column(y_score, "scores")
+    if raw.dtype.kind not in "fiub":
+        raise ColumnTypeInvalid(
+            f"scores must be numbers in [0, 1]; found type {raw.dtype}. Convert the column first."
+        )
+    scores = np.array(raw, dtype=np.float64)
+    # A comparison with NaN is false, so this one test also finds NaN.
+    if len(scores) and not (scores.min() >= 0.0 and scores.max() <= 1.0):
+        wrong = ~((scores >= 0.0) & (scores <= 1.0))
+        first = int(np.argmax(wrong))
+        raise ScoreOutOfRange(
+            f"scores must lie in [0, 1]; item {first + 1} of {len(scores)} does not, "
+            f"{int(np.count_nonzero(wrong))} in all (values withheld). "
+            "Map scores to probabilities and drop missing ones first."
+        )
+    return scores
+
+
+def checked_labels(y_true: npt.ArrayLike) -> LabelArray:
+    """Return labels as 0 or 1, or say which item is neither."""
+    raw = _one_column(y_true, "labels")
+    if raw.dtype.kind == "b":
+        return raw.astype(np.uint8)
+    if raw.dtype.kind not in "fiu":
+        raise ColumnTypeInvalid(
+            "labels must be {0, 1}, {-1, 1} or booleans; found type "
+            f"{raw.dtype}. Convert the column first."
+        )
+    ones = raw == 1
+    zeros = raw == 0
+    minus = raw == -1
+    known = ones | zeros | minus
+    if not known.all():
+        first = int(np.argmin(known))
+        raise LabelInvalid(
+            f"labels must be {{0, 1}}, {{-1, 1}} or booleans; item {first + 1} of {len(raw)} is "
+            "none of these (value withheld). Map the column to two classes first."
+        )
+    if zeros.any() and minus.any():
+        raise LabelInvalid(
+            "labels must use one coding, {0, 1} or {-1, 1}; found 0, and -1 too. "
+            "Map the column to two classes first."
+        )
+    return ones.astype(np.uint8)
+
+
+def _one_column(values: npt.ArrayLike, what: str) -> npt.NDArray[np.generic]:
+    raw = np.asarray(values)
+    if raw.ndim == 2 and raw.shape[1] == 1:
+        raw = raw[:, 0]
+    if raw.ndim != 1:
+        raise ColumnTypeInvalid(
+            f"{what} must be one column; found an array with {raw.ndim} dimensions. "
+            "For predict_proba output, pass the positive class: proba[:, 1]."
+        )
+    return raw

@@ -1,0 +1,286 @@
+"""The grid: which leaf cell a score falls into."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from fedassay.errors import SettingInvalid
+from fedassay.examples import (
+    Examples,
+    FloatArray,
+    IntArray,
+    LabelArray,
+    checked_labels,
+    checked_scores,
+)
+
+MAX_CELLS = 2**20
+_FINEST_BITS = 18
+_CHUNK_ROWS = 2**18
+_FEW_ROWS = 2**13
+# scikit-learn clips probabilities to [eps, 1 - eps] in its log loss.
+_EPS_BITS = 52
+_FEW_SPLITS = 16
+_ISOLATION = 2.0**-20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grid:
+    """Leaf cells (lo, hi] over [0, 1]; the first cell also holds 0.
+
+    A threshold that is an edge is exact, because the classifier says 1 when
+    the score is above it (`sec:defs`).
+
+    >>> Grid.uniform(4).locate([0.0, 0.25, 0.26, 1.0]).tolist()
+    [0, 0, 1, 3]
+    """
+
+    edges: FloatArray
+    _hash: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        edges = np.array(self.edges, dtype=np.float64)
+        _check_edges(edges)
+        edges.flags.writeable = False
+        object.__setattr__(self, "edges", edges)
+        object.__setattr__(self, "_hash", hash(edges.tobytes()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Grid) and np.array_equal(self.edges, other.edges)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @property
+    def cells(self) -> int:
+        """The number of leaf cells."""
+        return len(self.edges) - 1
+
+    @classmethod
+    def uniform(cls, cells: int) -> "Grid":
+        """Cells of equal width, as in the paper (`app:scorehist`, 2^h segments)."""
+        _check_cell_count(cells)
+        return cls(np.arange(cells + 1) / cells)
+
+    @classmethod
+    def fine(cls, cells: int = 2**14) -> "Grid":
+        """Equal widths, then halving widths towards 0 and 1.
+
+        For sums without noise, where cells cost nothing: scores of exactly 0 and 1,
+        and log loss near them, keep cells of their own.
+        """
+        _check_cell_count(cells)
+        inner = np.arange(1, cells) / cells
+        tails = 2.0 ** -np.arange(_EPS_BITS, 0, -1)
+        tails = tails[tails < 1.0 / cells]
+        return cls(np.concatenate([[0.0], tails, inner, 1.0 - tails[::-1], [1.0]]))
+
+    @classmethod
+    def explicit(cls, edges: npt.ArrayLike) -> "Grid":
+        """Edges as given, from 0 to 1."""
+        return cls(np.asarray(edges, dtype=np.float64))
+
+    @classmethod
+    def given_classifier(cls, threshold: float) -> "Grid":
+        """Two cells split at the threshold: the paper's warm-up, exact (`sec:pramain`)."""
+        if not 0.0 < threshold < 1.0:
+            raise SettingInvalid(
+                f"a given classifier's threshold must lie inside (0, 1); found {threshold}. "
+                "At 0 or 1 every score falls on one side."
+            )
+        return cls(np.array([0.0, threshold, 1.0]))
+
+    @classmethod
+    def warped(
+        cls, reference: npt.ArrayLike, cells: int, *, labels: npt.ArrayLike | None = None
+    ) -> "Grid":
+        """Cells of about equal mass in a public reference sample.
+
+        With labels, each class makes up half of the mass, so that a rare class is
+        resolved too. A value heavier than two cells gets a cell of its own, and a sample
+        with few distinct values gets one cell per value: the result may have fewer
+        cells than asked for, never more.
+        """
+        _check_cell_count(cells)
+        scores = checked_scores(reference)
+        if len(scores) == 0:
+            raise SettingInvalid(
+                "a warped grid needs a reference sample; found no scores. "
+                "Pass the training scores, or use a uniform grid."
+            )
+        values, place = np.unique(scores, return_inverse=True)
+        mass = np.bincount(place, weights=_balanced_weights(len(scores), labels))
+        mass /= mass.sum()
+        if 2 * len(values) <= cells:
+            heavy = np.ones(len(values), dtype=bool)
+        elif len(values) <= cells:
+            heavy = np.zeros(len(values), dtype=bool)
+        else:
+            heavy = mass > 2.0 / cells
+        cuts = np.concatenate(
+            [
+                _just_below(values)[heavy],
+                values[heavy],
+                _quantile_cuts(values[~heavy], mass[~heavy], cells - 2 * int(heavy.sum())),
+            ]
+        )
+        cuts = np.unique(cuts[(cuts > 0.0) & (cuts < 1.0)])
+        return cls(np.concatenate([[0.0], _rounded(cuts, values[heavy]), [1.0]]))
+
+    def with_edges_at(self, thresholds: Iterable[float]) -> "Grid":
+        """Move the nearest inner edges onto the thresholds, which then are exact.
+
+        Where no inner edge is free, one is added.
+
+        >>> Grid.uniform(4).with_edges_at([0.3]).edges.tolist()
+        [0.0, 0.3, 0.5, 0.75, 1.0]
+        """
+        edges = self.edges.copy()
+        wanted = sorted({t for t in thresholds if 0.0 < t < 1.0} - set(edges.tolist()))
+        fixed = np.isin(edges, list(thresholds)) | (edges == 0.0) | (edges == 1.0)
+        for threshold in wanted:
+            place = int(np.searchsorted(edges, threshold))
+            free = [i for i in (place - 1, place) if not fixed[i]]
+            if free:
+                nearest = min(free, key=lambda i: abs(edges[i] - threshold))
+                edges[nearest], fixed[nearest] = threshold, True
+            else:
+                edges = np.insert(edges, place, threshold)
+                fixed = np.insert(fixed, place, True)
+        return Grid(edges)
+
+    def locate(self, scores: npt.ArrayLike) -> IntArray:
+        """Return the cell of each score; scores must be valid."""
+        values = np.asarray(scores, dtype=np.float64)
+        cells = np.searchsorted(self.edges, values, side="left") - 1
+        return np.maximum(cells, 0, out=cells)
+
+    def count(self, examples: Examples) -> IntArray:
+        """Count examples per label and cell; rows 0 and 1 are negatives and positives.
+
+        One pass in chunks that stay in cache: scores fall into a fine dyadic grid by one
+        multiplication, which is exact, and only those in a fine cell that an edge
+        splits are searched for.
+        """
+        if len(examples) <= _FEW_ROWS:
+            return self._count_by_search(examples.scores, examples.labels)
+        table = _fine_table(self)
+        counts = np.zeros((2, self.cells), dtype=np.int64)
+        fine = np.zeros(2 * len(table.cells), dtype=np.int64)
+        for start in range(0, len(examples), _CHUNK_ROWS):
+            scores = examples.scores[start : start + _CHUNK_ROWS]
+            labels = examples.labels[start : start + _CHUNK_ROWS]
+            index = np.ceil(scores * table.scale).astype(np.intp)
+            if table.has_splits:
+                split = table.split[index]
+                if split.any():
+                    counts += self._count_by_search(scores[split], labels[split])
+            index += np.multiply(labels, len(table.cells), dtype=np.intp)
+            fine += np.bincount(index, minlength=len(fine))
+        kept = ~table.split
+        for label, row in enumerate(fine.reshape(2, -1)):
+            np.add.at(counts[label], table.cells[kept], row[kept])
+        return counts
+
+    def _count_by_search(self, scores: FloatArray, labels: LabelArray) -> IntArray:
+        cells = self.locate(scores) + np.multiply(labels, self.cells, dtype=np.intp)
+        return np.bincount(cells, minlength=2 * self.cells).reshape(2, self.cells)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _FineTable:
+    """For each fine cell (k-1, k] / scale: its leaf cell, and whether an edge splits it."""
+
+    scale: float
+    cells: IntArray
+    split: npt.NDArray[np.bool_]
+    has_splits: bool
+
+
+@lru_cache(maxsize=8)
+def _fine_table(grid: Grid) -> _FineTable:
+    for bits in range(10, _FINEST_BITS + 1):
+        scaled = grid.edges * 2.0**bits
+        inside = np.unique(np.ceil(scaled[scaled != np.floor(scaled)])).astype(np.intp)
+        if len(inside) <= _FEW_SPLITS:
+            break
+    scale = 2**bits
+    split = np.zeros(scale + 1, dtype=bool)
+    split[inside] = True
+    return _FineTable(
+        scale=float(scale),
+        cells=grid.locate(np.arange(scale + 1) / scale),
+        split=split,
+        has_splits=bool(len(inside)),
+    )
+
+
+def _check_cell_count(cells: int) -> None:
+    if not 1 <= cells <= MAX_CELLS:
+        raise SettingInvalid(
+            f"a grid has between 1 and {MAX_CELLS} cells; found {cells}. Choose fewer levels "
+            "or a smaller fan-out."
+        )
+
+
+def _check_edges(edges: FloatArray) -> None:
+    if edges.ndim != 1 or not 2 <= len(edges) <= MAX_CELLS + 1:
+        raise SettingInvalid(
+            f"a grid needs between 2 and {MAX_CELLS + 1} edges in one row; found shape "
+            f"{edges.shape}."
+        )
+    if edges[0] != 0.0 or edges[-1] != 1.0:
+        raise SettingInvalid(
+            f"grid edges must run from 0 to 1; found {edges[0]} to {edges[-1]}. Add the ends."
+        )
+    if not (np.diff(edges) > 0.0).all():
+        raise SettingInvalid(
+            "grid edges must increase strictly and be finite; found equal, falling or missing "
+            "ones. Sort them and drop repeats."
+        )
+
+
+def _balanced_weights(rows: int, labels: npt.ArrayLike | None) -> FloatArray:
+    if labels is None:
+        return np.ones(rows)
+    positive = checked_labels(labels).astype(bool)
+    if len(positive) != rows:
+        raise SettingInvalid(
+            f"a reference needs one label per score; found {len(positive)} labels and "
+            f"{rows} scores."
+        )
+    if positive.all() or not positive.any():
+        return np.ones(rows)
+    return np.where(positive, 0.5 / positive.sum(), 0.5 / (~positive).sum())
+
+
+def _just_below(values: FloatArray) -> FloatArray:
+    """A lower edge for the cell that isolates each value from its neighbours."""
+    previous = np.concatenate([[0.0], values[:-1]])
+    below = np.maximum(previous, values - _ISOLATION)
+    # Scores of exactly 0 keep company only with what log loss clips to the same value.
+    return np.where(values <= 2.0**-_EPS_BITS, 2.0**-_EPS_BITS, below)
+
+
+def _quantile_cuts(values: FloatArray, mass: FloatArray, cells: int) -> FloatArray:
+    if len(values) <= cells:
+        return values
+    if cells <= 1:
+        return np.zeros(0)
+    share = np.cumsum(mass) / mass.sum()
+    cuts = np.searchsorted(share, np.arange(1, cells) / cells * (1.0 - 1e-12))
+    return values[np.minimum(cuts, len(values) - 1)]
+
+
+def _rounded(cuts: FloatArray, keep: FloatArray) -> FloatArray:
+    """Round cuts to multiples of 2^-18 where that moves them little: counting is then faster."""
+    if len(cuts) == 0:
+        return cuts
+    snapped = np.round(cuts * 2.0**_FINEST_BITS) / 2.0**_FINEST_BITS
+    gaps = np.diff(np.concatenate([[0.0], cuts, [1.0]]))
+    room = np.minimum(gaps[:-1], gaps[1:]) / 64
+    moves = (np.abs(snapped - cuts) < room) & ~np.isin(cuts, keep)
+    return np.where(moves, snapped, cuts)

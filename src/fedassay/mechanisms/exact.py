@@ -1,0 +1,28 @@
+"""No noise: the counts themselves (the paper's Federated case)."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fedassay.examples import IntArray
+from fedassay.mechanisms.law import Law
+from fedassay.randomness import Randomness
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """Leave the counts alone.
+
+    Guarantee: none by itself. Secure aggregation hides single reports; the sum is
+    revealed exactly, so whoever knows all other inputs learns the last
+    (`sec:privacymodels`).
+    """
+
+    kind: ClassVar[str] = "exact"
+
+    def law(self) -> Law:
+        """Sums are the true counts."""
+        return Law(gain=1.0, offset=0.0, variance_per_report=0.0, variance_per_hit=0.0)
+
+    def share(self, counts: IntArray, *, randomness: Randomness) -> IntArray:
+        """Return a client's counters as they are."""
+        return counts

@@ -1,0 +1,80 @@
+"""What a mechanism does to a count, and what it promises: data that others compute with."""
+
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """The first two moments of a summed counter.
+
+    For a cell with true count c among m reports: E[sum] = gain*c + offset*m and
+    Var[sum] = m*variance_per_report + c*variance_per_hit. Debiasing, intervals and the
+    planner share these four numbers.
+    """
+
+    gain: float
+    offset: float
+    variance_per_report: float
+    variance_per_hit: float
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether sums come through unchanged."""
+        return self == Law(1.0, 0.0, 0.0, 0.0)
+
+
+class Neighbours(Enum):
+    """Which two data sets must look alike."""
+
+    ADD_OR_REMOVE = "add or remove"
+    REPLACE = "replace"
+
+
+class UnitKind(Enum):
+    """Whose contribution is hidden."""
+
+    EXAMPLE = "example"
+    CLIENT = "client"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """The unit of privacy: one example, or one client with at most `max_examples`."""
+
+    kind: UnitKind = UnitKind.EXAMPLE
+    max_examples: int = 1
+
+    def __str__(self) -> str:
+        if self.kind is UnitKind.EXAMPLE:
+            return "one example"
+        return f"one client with at most {self.max_examples} examples"
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """What a survey promises, in numbers and in words.
+
+    `epsilon` is None where nothing is randomised: the sum is then known exactly to
+    whoever receives it.
+    """
+
+    epsilon: Fraction | None
+    neighbours: Neighbours | None
+    unit: Unit
+    trust: str
+    minimum_reports: int
+    colluders: int = 0
+
+    def sentence(self) -> str:
+        """The promise as one sentence for people."""
+        if self.epsilon is None or self.neighbours is None:
+            return (
+                "The exact sum over all clients is revealed and nothing is randomised; single "
+                f"reports stay hidden if you trust {self.trust}. No differential privacy."
+            )
+        return (
+            f"{float(self.epsilon):g}-differential privacy for {self.unit} "
+            f"({self.neighbours.value} neighbours), if you trust {self.trust}."
+        )

@@ -1,0 +1,177 @@
+"""ROC and precision-recall curves, and thresholds that reach a goal."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedassay.errors import SettingInvalid
+from fedassay.estimate import Estimate, normal_quantile
+from fedassay.examples import FloatArray
+from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.delta import missing_class
+from fedassay.metrics.thresholds import f1, precision, recall
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curve:
+    """Points of a curve, from the highest threshold to the lowest.
+
+    `x_sd` and `y_sd` join privacy noise and sampling; `band()` gives a pointwise band in y.
+    """
+
+    x: FloatArray
+    y: FloatArray
+    thresholds: FloatArray
+    x_sd: FloatArray
+    y_sd: FloatArray
+
+    def band(self, confidence: float = 0.95) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper values of y, as they come."""
+        reach = normal_quantile(0.5 + confidence / 2.0) * self.y_sd
+        return self.y - reach, self.y + reach
+
+
+def roc_curve(histogram: ScoreHistogram, *, points: int = 512) -> Curve:
+    """False against true positive rates at the histogram's edges, thinned to `points`."""
+    kept = _edges_to_draw(histogram, points)
+    above = _above(histogram, kept)
+    P, N = histogram.total_positives, histogram.total_negatives
+    fpr, tpr = above[0] / N, above[1] / P
+    return Curve(
+        fpr,
+        tpr,
+        histogram.edges[kept],
+        _share_sd(histogram, kept, fpr, label=0),
+        _share_sd(histogram, kept, tpr, label=1),
+    )
+
+
+def precision_recall_curve(histogram: ScoreHistogram, *, points: int = 512) -> Curve:
+    """Recall against precision; thresholds with nothing above them are left out."""
+    kept = _edges_to_draw(histogram, points)
+    above = _above(histogram, kept)
+    kept = kept[above.sum(axis=0) > 0.0]
+    above = _above(histogram, kept)
+    called = above.sum(axis=0)
+    share = above[1] / called
+    noise = np.zeros(len(kept))
+    if not histogram.noise.is_zero:
+        for i, edge in enumerate(kept):
+            inside = (np.arange(histogram.buckets) >= edge) / called[i]
+            weights = np.stack([-share[i] * inside, (1.0 - share[i]) * inside])
+            noise[i] = histogram.noise.variance(weights)
+    sampling = np.maximum(share * (1.0 - share), 0.0) / called
+    tpr = above[1] / histogram.total_positives
+    return Curve(
+        tpr,
+        share,
+        histogram.edges[kept],
+        _share_sd(histogram, kept, tpr, label=1),
+        np.sqrt(noise + sampling),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdChoice:
+    """A threshold on an edge of the histogram, with what it achieves there."""
+
+    threshold: float
+    precision: Estimate
+    recall: Estimate
+    f1: Estimate
+
+
+def threshold_for_recall(histogram: ScoreHistogram, wanted: float) -> ThresholdChoice:
+    """The highest threshold whose recall reaches what is wanted."""
+    _check_share(wanted, "recall")
+    _require_classes(histogram)
+    tpr = (
+        histogram.total_positives - histogram.cumulative[1]
+    ) / histogram.total_positives
+    return _choice(histogram, int(np.flatnonzero(tpr >= wanted - 1e-12).max(initial=0)))
+
+
+def threshold_for_precision(histogram: ScoreHistogram, wanted: float) -> ThresholdChoice:
+    """The lowest threshold whose precision reaches what is wanted: most recall at that price."""
+    _check_share(wanted, "precision")
+    _require_classes(histogram)
+    above = _above(histogram, np.arange(histogram.buckets))
+    called = above.sum(axis=0)
+    share = np.divide(above[1], called, out=np.zeros_like(called), where=called > 0.0)
+    reached = np.flatnonzero(share >= wanted - 1e-12)
+    if len(reached) == 0:
+        raise SettingInvalid(
+            f"no threshold reaches precision {wanted:g}; the best is {share.max():.4g}. "
+            "Ask for less, or improve the model."
+        )
+    return _choice(histogram, int(reached[0]))
+
+
+def threshold_for_f1(histogram: ScoreHistogram) -> ThresholdChoice:
+    """The edge with the largest F1."""
+    _require_classes(histogram)
+    above = _above(histogram, np.arange(histogram.buckets))
+    bottom = above.sum(axis=0) + histogram.total_positives
+    score = np.divide(2.0 * above[1], bottom, out=np.zeros_like(bottom), where=bottom > 0.0)
+    return _choice(histogram, int(np.argmax(score)))
+
+
+def _choice(histogram: ScoreHistogram, edge: int) -> ThresholdChoice:
+    threshold = float(histogram.edges[edge])
+    return ThresholdChoice(
+        threshold,
+        precision(histogram, threshold),
+        recall(histogram, threshold),
+        f1(histogram, threshold),
+    )
+
+
+def _edges_to_draw(histogram: ScoreHistogram, points: int) -> np.typing.NDArray[np.intp]:
+    """Edges from high to low: all of them, or about `points` spread over the ROC curve."""
+    _require_classes(histogram)
+    everything = np.arange(histogram.buckets, -1, -1)
+    if len(everything) <= points:
+        return everything
+    rate = np.maximum.accumulate(histogram.cumulative, axis=1)
+    progress = (rate[0] / rate[0, -1] + rate[1] / rate[1, -1]) / 2.0
+    kept = np.searchsorted(progress, np.linspace(0.0, 1.0, points))
+    return np.unique(np.concatenate([[0, histogram.buckets], kept]))[::-1]
+
+
+def _above(histogram: ScoreHistogram, edges: np.typing.NDArray[np.intp]) -> FloatArray:
+    return histogram.cumulative[:, -1:] - histogram.cumulative[:, edges]
+
+
+def _share_sd(
+    histogram: ScoreHistogram, edges: np.typing.NDArray[np.intp], share: FloatArray, *, label: int
+) -> FloatArray:
+    total = histogram.cumulative[label, -1]
+    variance = np.maximum(share * (1.0 - share), 0.0) / total
+    if not histogram.noise.is_zero:
+        weights = np.zeros((2, histogram.buckets))
+        for i, edge in enumerate(edges):
+            weights[label] = ((np.arange(histogram.buckets) >= edge) - share[i]) / total
+            variance[i] += histogram.noise.variance(weights)
+    return np.sqrt(variance)
+
+
+def _check_share(wanted: float, name: str) -> None:
+    if not 0.0 < wanted <= 1.0:
+        raise SettingInvalid(f"the wanted {name} must lie in (0, 1]; found {wanted}.")
+
+
+def _require_classes(histogram: ScoreHistogram) -> None:
+    undefined = missing_class(histogram)
+    if undefined is not None:
+        raise SettingInvalid(undefined.reason)
+
+
+__all__ = [
+    "Curve",
+    "ThresholdChoice",
+    "precision_recall_curve",
+    "roc_curve",
+    "threshold_for_f1",
+    "threshold_for_precision",
+    "threshold_for_recall",
+]

@@ -1,0 +1,111 @@
+"""Proper scores and other summaries of the two score distributions."""
+
+from math import sqrt
+
+import numpy as np
+
+from fedassay.estimate import Estimate, NotEnoughData, Shape
+from fedassay.examples import FloatArray
+from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.delta import counts_estimate, missing_class
+
+# scikit-learn clips probabilities to [eps, 1 - eps].
+_EPS = float(np.finfo(np.float64).eps)
+
+
+def brier(histogram: ScoreHistogram) -> Estimate:
+    """The mean squared difference between score and label."""
+    lo, hi = histogram.edges[:-1], histogram.edges[1:]
+    mean = np.stack([_mean_square(lo, hi), _mean_square(1.0 - hi, 1.0 - lo)])
+    low = np.stack([lo**2, (1.0 - hi) ** 2])
+    high = np.stack([hi**2, (1.0 - lo) ** 2])
+    return _mean_loss(histogram, mean, low, high)
+
+
+def log_loss(histogram: ScoreHistogram) -> Estimate:
+    """The mean negative log likelihood, in nats; scores are clipped to [eps, 1 - eps]."""
+    edges = np.clip(histogram.edges, _EPS, 1.0 - _EPS)
+    near_zero = -np.log(edges)
+    near_one = -np.log1p(-edges)
+    widths = histogram.edges
+    mean = np.stack(
+        [
+            _mean_log(1.0 - widths[1:], 1.0 - widths[:-1], near_one[1:], near_one[:-1]),
+            _mean_log(widths[:-1], widths[1:], near_zero[:-1], near_zero[1:]),
+        ]
+    )
+    low = np.stack([near_one[:-1], near_zero[1:]])
+    high = np.stack([near_one[1:], near_zero[:-1]])
+    return _mean_loss(histogram, np.clip(mean, low, high), low, high)
+
+
+def prevalence(histogram: ScoreHistogram) -> Estimate:
+    """The share of positives."""
+    total = histogram.total
+    if total <= 0.0:
+        return NotEnoughData(reason=f"there must be examples; the tally has {total:.4g}.")
+    share = histogram.total_positives / total
+    gradient = np.empty_like(histogram.counts)
+    gradient[0], gradient[1] = -share / total, (1.0 - share) / total
+    return Estimate(
+        value=share,
+        noise_sd=sqrt(histogram.noise.variance(gradient)),
+        sampling_sd=sqrt(max(share * (1.0 - share), 0.0) / total),
+        shape=Shape.SCORE,
+        trials=total,
+    )
+
+
+def ks(histogram: ScoreHistogram) -> Estimate:
+    """The largest distance between the two classes' distributions (Kolmogorov, Smirnov)."""
+    undefined = missing_class(histogram)
+    if undefined is not None:
+        return undefined
+    P, N = histogram.total_positives, histogram.total_negatives
+    share_n, share_p = histogram.cumulative[0] / N, histogram.cumulative[1] / P
+    gap = np.abs(share_n - share_p)
+    peak = int(np.argmax(gap))
+    value = float(gap[peak])
+    sign = 1.0 if share_n[peak] >= share_p[peak] else -1.0
+    below = np.arange(histogram.buckets) < peak
+    gradient = sign * np.stack([(below - share_n[peak]) / N, (share_p[peak] - below) / P])
+    # Inside a bucket the gap exceeds an end's by at most the bucket's share of one class.
+    inside = np.maximum(np.abs(histogram.negatives) / N, np.abs(histogram.positives) / P)
+    reach = np.maximum(gap[:-1], gap[1:]) + inside
+    return counts_estimate(
+        histogram,
+        value,
+        gradient,
+        binning_bound=float(max(reach.max() - value, 0.0)),
+        binning_sd=float(inside[max(peak - 1, 0) : peak + 1].max() / sqrt(12.0)),
+    )
+
+
+def _mean_loss(
+    histogram: ScoreHistogram, mean: FloatArray, low: FloatArray, high: FloatArray
+) -> Estimate:
+    """The average of a loss whose mean and range in every bucket are known."""
+    total = histogram.total
+    if total <= 0.0:
+        return NotEnoughData(reason=f"there must be examples; the tally has {total:.4g}.")
+    value = float((histogram.counts * mean).sum() / total)
+    counts = np.maximum(histogram.counts, 0.0)
+    spread = (high - low) ** 2 / 12.0
+    loose = ((counts + histogram.spikes**2) * spread).sum()
+    return counts_estimate(
+        histogram,
+        value,
+        (mean - value) / total,
+        binning_bound=float((counts * np.maximum(high - mean, mean - low)).sum() / total),
+        binning_sd=sqrt(float(loose)) / total,
+    )
+
+
+def _mean_square(lo: FloatArray, hi: FloatArray) -> FloatArray:
+    """The mean of x^2 over [lo, hi]."""
+    return (lo * lo + lo * hi + hi * hi) / 3.0
+
+
+def _mean_log(lo: FloatArray, hi: FloatArray, at_lo: FloatArray, at_hi: FloatArray) -> FloatArray:
+    """The mean of -log x over [lo, hi], given its values at the ends."""
+    return 1.0 + (hi * at_hi - lo * at_lo) / (hi - lo)

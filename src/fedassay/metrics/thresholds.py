@@ -1,0 +1,264 @@
+"""Precision, recall, accuracy and their kin at any threshold chosen at query time."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf, nan, sqrt
+
+import numpy as np
+
+from fedassay.errors import SettingInvalid
+from fedassay.estimate import Estimate, NotEnoughData, Shape
+from fedassay.examples import FloatArray
+from fedassay.histogram import ScoreHistogram
+
+# True positives, false positives, false negatives, true negatives.
+Quad = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Confusion:
+    """The confusion counts at one threshold, with what binning leaves open.
+
+    The classifier says 1 when the score is above the threshold (`sec:defs`); a threshold
+    inside a bucket is interpolated.
+    """
+
+    histogram: ScoreHistogram
+    threshold: float
+    counts: Quad
+    lowest: tuple[float, float]
+    """Fewest negatives and positives that can lie above the threshold."""
+    highest: tuple[float, float]
+    spread: tuple[float, float]
+    """Standard deviations of negatives and positives above it, from binning."""
+    above: FloatArray
+    """The share of every bucket that lies above the threshold."""
+
+
+def confusion(histogram: ScoreHistogram, threshold: float) -> Confusion:
+    """Count true and false positives and negatives at a threshold (`thm:pra`)."""
+    below, bucket, part = histogram.below(threshold)
+    total = histogram.cumulative[:, -1]
+    above = np.zeros(histogram.buckets)
+    above[bucket:] = 1.0
+    above[bucket] = 1.0 - part
+    inside = histogram.counts[:, bucket] if 0.0 < part < 1.0 else np.zeros(2)
+    least = total - histogram.cumulative[:, bucket] - histogram.counts[:, bucket]
+    if part == 0.0:
+        least = total - histogram.cumulative[:, bucket]
+    spread = np.zeros(2)
+    if 0.0 < part < 1.0:
+        even = np.maximum(inside, 0.0) * part * (1.0 - part)
+        spread = np.sqrt(even + (histogram.spikes[:, bucket] / 2.0) ** 2)
+    (fp, tp), (tn, fn) = total - below, below
+    return Confusion(
+        histogram,
+        threshold,
+        (float(tp), float(fp), float(fn), float(tn)),
+        (float(least[0]), float(least[1])),
+        (float(least[0] + inside[0]), float(least[1] + inside[1])),
+        (float(spread[0]), float(spread[1])),
+        above,
+    )
+
+
+def confusion_counts(histogram: ScoreHistogram, threshold: float) -> dict[str, Estimate]:
+    """The four counts as estimates, by name: tp, fp, fn, tn."""
+    at = confusion(histogram, threshold)
+    names = ("tp", "fp", "fn", "tn")
+    return {
+        name: _from_quad(at, lambda quad, i=index: quad[i], _unit(index), _Kind(Shape.PLAIN))
+        for index, name in enumerate(names)
+    }
+
+
+def accuracy(histogram: ScoreHistogram, threshold: float) -> Estimate:
+    """The share of examples classified correctly."""
+    at = confusion(histogram, threshold)
+    return _proportion(at, _accuracy, (1.0, 0.0, 0.0, 1.0), (1.0, 1.0, 1.0, 1.0), "examples")
+
+
+def precision(histogram: ScoreHistogram, threshold: float) -> Estimate:
+    """The share of positives among examples above the threshold."""
+    at = confusion(histogram, threshold)
+    where = f"examples above threshold {threshold:g}"
+    return _proportion(at, _precision, (1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 0.0, 0.0), where)
+
+
+def recall(histogram: ScoreHistogram, threshold: float) -> Estimate:
+    """The share of positives above the threshold; the true positive rate."""
+    at = confusion(histogram, threshold)
+    return _proportion(at, _recall, (1.0, 0.0, 0.0, 0.0), (1.0, 0.0, 1.0, 0.0), "positives")
+
+
+def specificity(histogram: ScoreHistogram, threshold: float) -> Estimate:
+    """The share of negatives at or below the threshold; one minus the false positive rate."""
+    at = confusion(histogram, threshold)
+    return _proportion(at, _specificity, (0.0, 0.0, 0.0, 1.0), (0.0, 1.0, 0.0, 1.0), "negatives")
+
+
+def f_beta(histogram: ScoreHistogram, threshold: float, *, beta: float = 1.0) -> Estimate:
+    """The weighted harmonic mean of precision and recall."""
+    if not 0.0 < beta < inf:
+        raise SettingInvalid(f"beta must be positive and finite; found {beta}. F1 has beta=1.")
+    square = beta * beta
+
+    def value(quad: Quad) -> float:
+        tp, fp, fn, _ = quad
+        return _ratio((1.0 + square) * tp, (1.0 + square) * tp + square * fn + fp)
+
+    at = confusion(histogram, threshold)
+    tp, fp, fn, _ = at.counts
+    bottom = (1.0 + square) * tp + square * fn + fp
+    score = value(at.counts)
+    slope = (
+        _ratio((1.0 + square) * (1.0 - score), bottom),
+        _ratio(-score, bottom),
+        _ratio(-square * score, bottom),
+        0.0,
+    )
+    if bottom <= 0.0:
+        return _undefined("positives, true or predicted,", bottom)
+    return _from_quad(at, value, slope, _Kind(Shape.LOGIT))
+
+
+def f1(histogram: ScoreHistogram, threshold: float) -> Estimate:
+    """The harmonic mean of precision and recall."""
+    return f_beta(histogram, threshold)
+
+
+def balanced_accuracy(histogram: ScoreHistogram, threshold: float) -> Estimate:
+    """The mean of recall and specificity."""
+    at = confusion(histogram, threshold)
+    tp, fp, fn, tn = at.counts
+    if tp + fn <= 0.0 or fp + tn <= 0.0:
+        return _undefined("positives and negatives", min(tp + fn, fp + tn))
+    slope = (
+        0.5 * fn / (tp + fn) ** 2,
+        -0.5 * tn / (fp + tn) ** 2,
+        -0.5 * tp / (tp + fn) ** 2,
+        0.5 * fp / (fp + tn) ** 2,
+    )
+    return _from_quad(at, _balanced, slope, _Kind(Shape.LOGIT))
+
+
+def mcc(histogram: ScoreHistogram, threshold: float) -> Estimate:
+    """Matthews' correlation between label and prediction."""
+    at = confusion(histogram, threshold)
+    tp, fp, fn, tn = at.counts
+    sides = (tp + fp, tp + fn, tn + fp, tn + fn)
+    if min(sides) <= 0.0:
+        return _undefined("examples of each class, true and predicted,", min(sides))
+    value, root = _mcc(at.counts), sqrt(sides[0] * sides[1] * sides[2] * sides[3])
+    pull = [0.5 * value / side for side in sides]
+    slope = (
+        tn / root - pull[0] - pull[1],
+        -fn / root - pull[0] - pull[2],
+        -fp / root - pull[1] - pull[3],
+        tp / root - pull[2] - pull[3],
+    )
+    return _from_quad(at, _mcc, slope, _Kind(Shape.PLAIN))
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    shape: Shape
+    trials: float = inf
+
+
+def _proportion(
+    at: Confusion, value: Callable[[Quad], float], top: Quad, bottom: Quad, of: str
+) -> Estimate:
+    """A ratio of sums of confusion counts, with a score interval."""
+    trials = sum(b * c for b, c in zip(bottom, at.counts, strict=True))
+    if trials <= 0.0:
+        return _undefined(of, trials)
+    share = value(at.counts)
+    slope = tuple((t - share * b) / trials for t, b in zip(top, bottom, strict=True))
+    return _from_quad(at, value, slope, _Kind(Shape.SCORE, trials))
+
+
+def _from_quad(
+    at: Confusion, value: Callable[[Quad], float], slope: tuple[float, ...], kind: _Kind
+) -> Estimate:
+    """An estimate from a function of the confusion counts and its gradient."""
+    centre = value(at.counts)
+    total = sum(at.counts)
+    mean = sum(c * g for c, g in zip(at.counts, slope, strict=True))
+    square = sum(c * g * g for c, g in zip(at.counts, slope, strict=True))
+    variance = max(square - mean * mean / total, 0.0) if total > 0.0 else 0.0
+    # Moving one example above the threshold changes TP and FN, or FP and TN.
+    moves = (slope[1] - slope[3], slope[0] - slope[2])
+    corners = [value(_at_corner(at, fp, tp)) for fp in _ends(at, 0) for tp in _ends(at, 1)]
+    return Estimate(
+        value=centre,
+        noise_sd=_noise_sd(at, slope),
+        sampling_sd=sqrt(variance),
+        binning_bound=max(_distance(centre, corner) for corner in corners),
+        binning_sd=sqrt(sum((m * s) ** 2 for m, s in zip(moves, at.spread, strict=True))),
+        shape=kind.shape,
+        trials=kind.trials,
+    )
+
+
+def _noise_sd(at: Confusion, slope: tuple[float, ...]) -> float:
+    if at.histogram.noise.is_zero:
+        return 0.0
+    negatives = slope[3] + (slope[1] - slope[3]) * at.above
+    positives = slope[2] + (slope[0] - slope[2]) * at.above
+    return sqrt(at.histogram.noise.variance(np.stack([negatives, positives])))
+
+
+def _ends(at: Confusion, label: int) -> tuple[float, float]:
+    return at.lowest[label], at.highest[label]
+
+
+def _at_corner(at: Confusion, fp: float, tp: float) -> Quad:
+    old_tp, old_fp, fn, tn = at.counts
+    return tp, fp, fn + old_tp - tp, tn + old_fp - fp
+
+
+def _distance(centre: float, corner: float) -> float:
+    """How far an extreme is; where it is undefined, anything in [0, 1] may be meant."""
+    return max(abs(centre), abs(1.0 - centre)) if corner != corner else abs(corner - centre)
+
+
+def _undefined(of: str, found: float) -> NotEnoughData:
+    return NotEnoughData(
+        reason=f"there must be {of} to divide by; the tally has {found:.4g}. "
+        "Choose another threshold, or gather more reports."
+    )
+
+
+def _unit(index: int) -> tuple[float, ...]:
+    return tuple(1.0 if i == index else 0.0 for i in range(4))
+
+
+def _ratio(top: float, bottom: float) -> float:
+    return top / bottom if bottom != 0.0 else nan
+
+
+def _accuracy(quad: Quad) -> float:
+    return _ratio(quad[0] + quad[3], sum(quad))
+
+
+def _precision(quad: Quad) -> float:
+    return _ratio(quad[0], quad[0] + quad[1])
+
+
+def _recall(quad: Quad) -> float:
+    return _ratio(quad[0], quad[0] + quad[2])
+
+
+def _specificity(quad: Quad) -> float:
+    return _ratio(quad[3], quad[3] + quad[1])
+
+
+def _balanced(quad: Quad) -> float:
+    return 0.5 * (_recall(quad) + _specificity(quad))
+
+
+def _mcc(quad: Quad) -> float:
+    tp, fp, fn, tn = quad
+    product = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
+    return (tp * tn - fp * fn) / sqrt(product) if product > 0.0 else nan

@@ -1,0 +1,181 @@
+"""The survey: what both sides agree on before anything is counted."""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedassay.errors import FileInvalid, SettingInvalid
+from fedassay.grid import MAX_CELLS, Grid
+from fedassay.hierarchy import MAX_LEVELS, Hierarchy
+from fedassay.jsonfile import Fields, canonical, check_format, read_json, write_json
+from fedassay.mechanisms import Exact, Guarantee, Mechanism, Unit, UnitKind
+
+SURVEY_FORMAT = "fedassay.survey/1"
+MAX_CLIENTS = 2**31
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class EveryLevel:
+    """Each client reports on every level."""
+
+
+LevelPolicy = EveryLevel
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """One question to all clients: grid, hierarchy, mechanism per level, and the promise.
+
+    Both sides hold the same canonical JSON; its SHA-256 is the fingerprint that every
+    report carries.
+    """
+
+    grid: Grid
+    hierarchy: Hierarchy
+    mechanisms: tuple[Mechanism, ...]
+    levels: LevelPolicy = EveryLevel()
+    unit: Unit = Unit()
+    minimum_reports: int = 2
+    model_digest: str | None = None
+    fingerprint: bytes = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.hierarchy.leaves != self.grid.cells:
+            raise SettingInvalid(
+                f"the hierarchy must stand on the grid's {self.grid.cells} cells; found "
+                f"{self.hierarchy.leaves} leaves."
+            )
+        if len(self.mechanisms) != self.hierarchy.levels:
+            raise SettingInvalid(
+                f"a survey needs one mechanism for each of its {self.hierarchy.levels} levels; "
+                f"found {len(self.mechanisms)}."
+            )
+        if not 1 <= self.minimum_reports <= MAX_CLIENTS:
+            raise SettingInvalid(
+                f"minimum_reports must be from 1 to {MAX_CLIENTS}; found {self.minimum_reports}."
+            )
+        if self.model_digest is not None and not _DIGEST.fullmatch(self.model_digest):
+            raise SettingInvalid(
+                "a model digest is 64 lower-case hexadecimal digits (SHA-256 of the model file). "
+                "Make it with: sha256sum model.bin"
+            )
+        digest = hashlib.sha256(canonical(self.to_json())).digest()
+        object.__setattr__(self, "fingerprint", digest)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether sums come through without noise."""
+        return all(mechanism.law().is_exact for mechanism in self.mechanisms)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What this survey promises to a client."""
+        return Guarantee(
+            epsilon=None,
+            neighbours=None,
+            unit=self.unit,
+            trust="secure aggregation, or whoever adds up the reports, to reveal only the sum",
+            minimum_reports=self.minimum_reports,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The canonical content, from which the fingerprint is made."""
+        return {
+            "format": SURVEY_FORMAT,
+            "grid": _grid_json(self.grid),
+            "fanouts": list(self.hierarchy.fanouts),
+            "levels": "every",
+            "mechanisms": [{"kind": mechanism.kind} for mechanism in self.mechanisms],
+            "unit": {"kind": self.unit.kind.value, "max_examples": self.unit.max_examples},
+            "minimum_reports": self.minimum_reports,
+            "model_digest": self.model_digest,
+        }
+
+    @classmethod
+    def from_json(cls, content: object, *, where: str = "survey") -> "Survey":
+        """Rebuild a survey from untrusted JSON; anything unknown is refused."""
+        fields = Fields(check_format(content, SURVEY_FORMAT, where), where)
+        fields.only(
+            "format", "grid", "fanouts", "levels", "mechanisms", "unit", "minimum_reports",
+            "model_digest",
+        )  # fmt: skip
+        try:
+            grid = _grid_from_json(Fields(fields.get("grid"), f"{where}, grid"))
+            fanouts = fields.integers("fanouts", MAX_LEVELS)
+            digest = fields.get("model_digest")
+            return cls(
+                grid=grid,
+                hierarchy=Hierarchy(grid.cells, tuple(fanouts)),
+                mechanisms=_mechanisms_from_json(fields, where),
+                levels=_levels_from_json(fields, where),
+                unit=_unit_from_json(Fields(fields.get("unit"), f"{where}, unit")),
+                minimum_reports=fields.integer("minimum_reports", 1, MAX_CLIENTS),
+                model_digest=None if digest is None else fields.text("model_digest"),
+            )
+        except SettingInvalid as error:
+            raise FileInvalid(f"{where}: {error}") from error
+
+    def save(self, path: Path) -> None:
+        """Write the survey file."""
+        write_json(path, self.to_json())
+
+    @classmethod
+    def load(cls, path: Path) -> "Survey":
+        """Read a survey file."""
+        return cls.from_json(read_json(path, SURVEY_FORMAT), where=str(path))
+
+
+def _grid_json(grid: Grid) -> dict[str, Any]:
+    if grid == Grid.uniform(grid.cells):
+        return {"kind": "uniform", "cells": grid.cells}
+    return {"kind": "edges", "edges": grid.edges.tolist()}
+
+
+def _grid_from_json(fields: Fields) -> Grid:
+    if fields.text("kind") == "uniform":
+        fields.only("kind", "cells")
+        return Grid.uniform(fields.integer("cells", 1, MAX_CELLS))
+    fields.only("kind", "edges")
+    return Grid.explicit(np.array(fields.numbers("edges", MAX_CELLS + 1)))
+
+
+_MECHANISMS: Mapping[str, type[Exact]] = {Exact.kind: Exact}
+
+
+def _mechanisms_from_json(fields: Fields, where: str) -> tuple[Mechanism, ...]:
+    raw = fields.get("mechanisms")
+    if not isinstance(raw, list) or not 1 <= len(raw) <= MAX_LEVELS:
+        raise FileInvalid(f'{where}: "mechanisms" must list one mechanism per level.')
+    return tuple(_mechanism_from_json(Fields(item, f"{where}, mechanism")) for item in raw)
+
+
+def _mechanism_from_json(fields: Fields) -> Mechanism:
+    kind = fields.text("kind")
+    if kind not in _MECHANISMS:
+        raise FileInvalid(
+            f"mechanisms are one of {sorted(_MECHANISMS)}; found {kind[:40]!r}. "
+            "Use the fedassay version that wrote the survey."
+        )
+    fields.only("kind")
+    return _MECHANISMS[kind]()
+
+
+def _levels_from_json(fields: Fields, where: str) -> LevelPolicy:
+    if fields.text("levels") != "every":
+        raise FileInvalid(f'{where}: "levels" must be "every".')
+    return EveryLevel()
+
+
+def _unit_from_json(fields: Fields) -> Unit:
+    fields.only("kind", "max_examples")
+    kinds = {kind.value: kind for kind in UnitKind}
+    kind = fields.text("kind")
+    if kind not in kinds:
+        raise FileInvalid(f"the unit of privacy is one of {sorted(kinds)}; found {kind[:40]!r}.")
+    return Unit(kinds[kind], fields.integer("max_examples", 1, 2**20))

@@ -1,0 +1,172 @@
+"""The tally: reports added up, as integers."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedassay.errors import FileInvalid, ReportDuplicate, ReportMalformed, SurveyMismatch
+from fedassay.examples import IntArray
+from fedassay.hierarchy import split_levels
+from fedassay.jsonfile import Fields, check_format
+from fedassay.survey import Survey
+from fedassay.wire import REPORT_ID_BYTES, Report
+
+TALLY_FORMAT = "fedassay.tally/1"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tally:
+    """A commutative monoid: `Tally.zero(survey)` and `+`, within one survey.
+
+    `report_ids` holds the ids of the reports counted one by one, so that none is
+    counted twice; simulated cohorts have none.
+    """
+
+    fingerprint: bytes
+    reports: int
+    counters: IntArray
+    report_ids: frozenset[bytes] = frozenset()
+
+    def __post_init__(self) -> None:
+        self.counters.flags.writeable = False
+
+    @classmethod
+    def zero(cls, survey: Survey) -> "Tally":
+        """Nothing counted yet."""
+        return cls(survey.fingerprint, 0, np.zeros(survey.hierarchy.width, dtype=np.int64))
+
+    @classmethod
+    def of(cls, survey: Survey, reports: Iterable[Report]) -> "Tally":
+        """Add up reports; a repeated or foreign one raises."""
+        builder = TallyBuilder(cls.zero(survey), survey)
+        for report in reports:
+            builder.add(report)
+        return builder.tally()
+
+    def __add__(self, other: "Tally") -> "Tally":
+        if self.fingerprint != other.fingerprint or len(self.counters) != len(other.counters):
+            raise SurveyMismatch(
+                f"tallies add within one survey; found {self.fingerprint.hex()[:12]} and "
+                f"{other.fingerprint.hex()[:12]}. Tally each survey by itself."
+            )
+        twice = self.report_ids & other.report_ids
+        if twice:
+            raise ReportDuplicate(
+                f"a report counts once; {len(twice)} are in both tallies. "
+                "Add tallies of different reports."
+            )
+        return Tally(
+            self.fingerprint,
+            self.reports + other.reports,
+            self.counters + other.counters,
+            self.report_ids | other.report_ids,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Tally)
+            and self.fingerprint == other.fingerprint
+            and self.reports == other.reports
+            and np.array_equal(self.counters, other.counters)
+            and self.report_ids == other.report_ids
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # holds an array
+
+    def per_level(self, survey: Survey) -> tuple[IntArray, ...]:
+        """The counters as (label x cell) arrays, coarsest level first."""
+        self.require(survey)
+        return split_levels(self.counters, survey.hierarchy.cells_per_level)
+
+    def require(self, survey: Survey) -> None:
+        """Raise `SurveyMismatch` unless this tally belongs to the survey."""
+        if self.fingerprint != survey.fingerprint:
+            raise SurveyMismatch(
+                f"the tally is for survey {self.fingerprint.hex()[:12]}; this survey is "
+                f"{survey.fingerprint.hex()[:12]}. Pass the survey file it was made with."
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        """A versioned JSON object."""
+        return {
+            "format": TALLY_FORMAT,
+            "fingerprint": self.fingerprint.hex(),
+            "reports": self.reports,
+            "counters": self.counters.tolist(),
+            "report_ids": sorted(report_id.hex() for report_id in self.report_ids),
+        }
+
+    @classmethod
+    def from_json(cls, content: object, survey: Survey, *, where: str = "tally") -> "Tally":
+        """Rebuild the tally of a survey from untrusted JSON."""
+        fields = Fields(check_format(content, TALLY_FORMAT, where), where)
+        fields.only("format", "fingerprint", "reports", "counters", "report_ids")
+        counters = fields.integers("counters", survey.hierarchy.width)
+        if len(counters) != survey.hierarchy.width:
+            raise FileInvalid(
+                f"{where}: the survey has {survey.hierarchy.width} counters; found {len(counters)}."
+            )
+        reports = fields.integer("reports", 0, 2**40)
+        tally = cls(
+            bytes.fromhex(_hex(fields.text("fingerprint"), 32, where)),
+            reports,
+            np.array(counters, dtype=np.int64),
+            _ids(fields.get("report_ids"), reports, where),
+        )
+        tally.require(survey)
+        return tally
+
+
+class TallyBuilder:
+    """Adds reports to a tally one at a time, in place; a refused report changes nothing."""
+
+    def __init__(self, start: Tally, survey: Survey) -> None:
+        start.require(survey)
+        self._survey = survey
+        self._reports = start.reports
+        self._counters = start.counters.copy()
+        self._report_ids = set(start.report_ids)
+
+    def add(self, report: Report) -> None:
+        """Count one report, or raise and count nothing."""
+        if report.fingerprint != self._survey.fingerprint:
+            raise SurveyMismatch(
+                f"the tally is for survey {self._survey.fingerprint.hex()[:12]}; the report "
+                f"answers {report.fingerprint.hex()[:12]}. Tally it with its own survey file."
+            )
+        if report.report_id in self._report_ids:
+            raise ReportDuplicate(
+                f"a report counts once; {report.report_id.hex()[:12]} is already in the tally. "
+                "Nothing to do: it was counted the first time."
+            )
+        if self._survey.is_exact and report.counters.min(initial=0) < 0:
+            raise ReportMalformed(
+                "exact counts are never negative; this report has negative ones. "
+                "Ask the client to send it again."
+            )
+        self._counters += report.counters
+        self._reports += 1
+        self._report_ids.add(report.report_id)
+
+    def tally(self) -> Tally:
+        """The sum so far."""
+        return Tally(
+            self._survey.fingerprint,
+            self._reports,
+            self._counters.copy(),
+            frozenset(self._report_ids),
+        )
+
+
+def _hex(text: str, length: int, where: str) -> str:
+    if len(text) != 2 * length or any(c not in "0123456789abcdef" for c in text):
+        raise FileInvalid(f"{where}: expected {2 * length} hexadecimal digits.")
+    return text
+
+
+def _ids(raw: object, most: int, where: str) -> frozenset[bytes]:
+    if not isinstance(raw, list) or len(raw) > most or not all(isinstance(i, str) for i in raw):
+        raise FileInvalid(f'{where}: "report_ids" must list at most one id per report.')
+    return frozenset(bytes.fromhex(_hex(text, REPORT_ID_BYTES, where)) for text in raw)
