@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fedassay.errors import SettingInvalid, SurveyRefused
-from fedassay.examples import Examples
+from fedassay.examples import Examples, IntArray
 from fedassay.mechanisms import UnitKind
 from fedassay.randomness import Randomness
 from fedassay.survey import Survey
@@ -42,25 +42,39 @@ def answer(
     Guarantee: that of `survey.guarantee`, provided the randomness is secret, which is
     checked.
     """
+    policy.check(survey)
+    return answer_counts(survey, survey.grid.count(examples), randomness=randomness, policy=policy)
+
+
+def answer_counts(
+    survey: Survey, leaf_counts: IntArray, *, randomness: Randomness, policy: ClientPolicy
+) -> Report:
+    """Answer a survey from counts per label and leaf cell, for tables too large to hold."""
     if not randomness.is_secret:
         raise SettingInvalid(
             "a client must answer with SystemRandomness; found a repeatable source, which "
             "protects nobody. Use engines.simulation to simulate."
         )
     policy.check(survey)
-    return make_report(survey, examples, randomness=randomness)
+    return make_report(survey, leaf_counts, randomness=randomness)
 
 
-def make_report(survey: Survey, examples: Examples, *, randomness: Randomness) -> Report:
-    """Count, share and sign off: `answer` without the client's checks, for simulation."""
-    if survey.unit.kind is UnitKind.CLIENT and len(examples) > survey.unit.max_examples:
+def make_report(survey: Survey, leaf_counts: IntArray, *, randomness: Randomness) -> Report:
+    """Turn counts into a report: `answer_counts` without the client's checks, for simulation."""
+    examples = int(leaf_counts.sum())
+    if survey.unit.kind is UnitKind.CLIENT and examples > survey.unit.max_examples:
         raise SurveyRefused(
             f"this survey takes at most {survey.unit.max_examples} examples from a client; found "
-            f"{len(examples)}. Choose that many at random, or raise max_examples."
+            f"{examples}. Choose that many at random, or raise max_examples."
         )
-    per_level = survey.hierarchy.climb(survey.grid.count(examples))
+    if examples >= 2**31:
+        raise SurveyRefused(
+            f"a report counts fewer than 2^31 examples; found {examples}. Split the table."
+        )
     shares = [
         mechanism.share(counts, randomness=randomness).ravel()
-        for mechanism, counts in zip(survey.mechanisms, per_level, strict=True)
+        for mechanism, counts in zip(
+            survey.mechanisms, survey.hierarchy.climb(leaf_counts), strict=True
+        )
     ]
     return Report(survey.fingerprint, randomness.bytes(REPORT_ID_BYTES), np.concatenate(shares))

@@ -85,6 +85,9 @@ def checked_labels(y_true: npt.ArrayLike) -> LabelArray:
             "labels must be {0, 1}, {-1, 1} or booleans; found type "
             f"{raw.dtype}. Convert the column first."
         )
+    if raw.dtype.kind in "iu" and len(raw) and raw.min() >= 0 and raw.max() <= 1:
+        small: LabelArray = raw.astype(np.uint8)
+        return small
     ones = raw == 1
     zeros = raw == 0
     minus = raw == -1
@@ -100,7 +103,8 @@ def checked_labels(y_true: npt.ArrayLike) -> LabelArray:
             "labels must use one coding, {0, 1} or {-1, 1}; found 0, and -1 too. "
             "Map the column to two classes first."
         )
-    return ones.astype(np.uint8)
+    labels: LabelArray = ones.astype(np.uint8)
+    return labels
 
 
 def _one_column(values: npt.ArrayLike, what: str) -> npt.NDArray[np.generic]:

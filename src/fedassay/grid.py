@@ -112,8 +112,8 @@ class Grid:
                 "Pass the training scores, or use a uniform grid."
             )
         values, place = np.unique(scores, return_inverse=True)
-        mass = np.bincount(place, weights=_balanced_weights(len(scores), labels))
-        mass /= mass.sum()
+        weights = _balanced_weights(len(scores), labels)
+        mass: FloatArray = np.bincount(place, weights=weights) / weights.sum()
         if 2 * len(values) <= cells:
             heavy = np.ones(len(values), dtype=bool)
         elif len(values) <= cells:
@@ -254,7 +254,8 @@ def _balanced_weights(rows: int, labels: npt.ArrayLike | None) -> FloatArray:
         )
     if positive.all() or not positive.any():
         return np.ones(rows)
-    return np.where(positive, 0.5 / positive.sum(), 0.5 / (~positive).sum())
+    weights: FloatArray = np.where(positive, 0.5 / positive.sum(), 0.5 / (~positive).sum())
+    return weights
 
 
 def _just_below(values: FloatArray) -> FloatArray:
@@ -272,7 +273,8 @@ def _quantile_cuts(values: FloatArray, mass: FloatArray, cells: int) -> FloatArr
         return np.zeros(0)
     share = np.cumsum(mass) / mass.sum()
     cuts = np.searchsorted(share, np.arange(1, cells) / cells * (1.0 - 1e-12))
-    return values[np.minimum(cuts, len(values) - 1)]
+    chosen: FloatArray = values[np.minimum(cuts, len(values) - 1)]
+    return chosen
 
 
 def _rounded(cuts: FloatArray, keep: FloatArray) -> FloatArray:

@@ -43,8 +43,7 @@ class Hierarchy:
             )
         if min(self.fanouts) < (1 if self.leaves == 1 else 2):
             raise SettingInvalid(
-                f"every fan-out must be at least 2; found {min(self.fanouts)}. "
-                "Drop that level."
+                f"every fan-out must be at least 2; found {min(self.fanouts)}. Drop that level."
             )
         if not self.leaves <= prod(self.fanouts) or prod(self.fanouts) > 16 * MAX_CELLS:
             raise SettingInvalid(

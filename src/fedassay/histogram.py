@@ -54,17 +54,19 @@ class ScoreHistogram:
     @property
     def buckets(self) -> int:
         """The number of buckets."""
-        return self.counts.shape[1]
+        return len(self.edges) - 1
 
     @property
     def negatives(self) -> FloatArray:
         """Negatives per bucket."""
-        return self.counts[0]
+        row: FloatArray = self.counts[0]
+        return row
 
     @property
     def positives(self) -> FloatArray:
         """Positives per bucket."""
-        return self.counts[1]
+        row: FloatArray = self.counts[1]
+        return row
 
     @cached_property
     def total_negatives(self) -> float:
@@ -114,9 +116,7 @@ class ScoreHistogram:
         A threshold on an edge gives the exact cumulative count and a fraction of 0.
         """
         if not 0.0 <= threshold <= 1.0:
-            raise SettingInvalid(
-                f"a threshold must lie in [0, 1]; found {threshold}. Scores do."
-            )
+            raise SettingInvalid(f"a threshold must lie in [0, 1]; found {threshold}. Scores do.")
         bucket = int(np.searchsorted(self.edges, threshold, side="right")) - 1
         if bucket >= self.buckets:
             return self.cumulative[:, -1], self.buckets - 1, 1.0

@@ -2,6 +2,8 @@
 
 from typing import ClassVar, Protocol
 
+import numpy as np
+
 from fedassay.examples import IntArray
 from fedassay.mechanisms.exact import Exact
 from fedassay.mechanisms.law import Guarantee, Law, Neighbours, Unit, UnitKind
@@ -19,6 +21,10 @@ class Mechanism(Protocol):
 
     def share(self, counts: IntArray, *, randomness: Randomness) -> IntArray:
         """Return the counters (label x cell) that a client may send."""
+        ...
+
+    def cohort(self, counts: IntArray, *, reports: int, generator: np.random.Generator) -> IntArray:
+        """Draw the sum of `reports` clients' shares at once; for simulation only."""
         ...
 
 

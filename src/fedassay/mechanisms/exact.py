@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from fedassay.examples import IntArray
 from fedassay.mechanisms.law import Law
 from fedassay.randomness import Randomness
@@ -25,4 +27,8 @@ class Exact:
 
     def share(self, counts: IntArray, *, randomness: Randomness) -> IntArray:
         """Return a client's counters as they are."""
+        return counts
+
+    def cohort(self, counts: IntArray, *, reports: int, generator: np.random.Generator) -> IntArray:
+        """The sum of all clients' shares, given the sum of their counts."""
         return counts

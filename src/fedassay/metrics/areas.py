@@ -85,7 +85,6 @@ def average_precision(histogram: ScoreHistogram) -> Estimate:
         gradient,
         binning_bound=bound,
         binning_sd=sqrt(loose + spike**2) / P,
-        shape=Shape.LOGIT,
     )
 
 
@@ -181,7 +180,8 @@ def _mean_precisions(
         # The mean over k = 1..p of (tp + k) / (offset + pace k), in closed form.
         base = offset / pace
         tail = digamma(base + ranks + 1.0) - digamma(base + 1.0)
-        return 1.0 / pace + (tp - base) / pace * tail / ranks
+        mean: FloatArray = 1.0 / pace + (tp - base) / pace * tail / ranks
+        return mean
 
     one = np.ones_like(tp)
     mixed = mean_of(tp + fp - 0.5 * n / ranks, one + n / ranks)
@@ -192,8 +192,7 @@ def _mean_precisions(
 
 def _precision_gradient(histogram: ScoreHistogram, value: float) -> FloatArray:
     """How average precision moves with each count, with each bucket's scores tied."""
-    p, n = histogram.positives, histogram.negatives
-    P = histogram.total_positives
+    p, P = histogram.positives, histogram.total_positives
     tp = P - histogram.cumulative[1, :-1]
     called = np.maximum(tp + histogram.total_negatives - histogram.cumulative[0, :-1], 1.0)
     at = tp / called
@@ -204,6 +203,4 @@ def _precision_gradient(histogram: ScoreHistogram, value: float) -> FloatArray:
 
 
 def _share(part: FloatArray, whole: FloatArray) -> FloatArray:
-    return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0.0)
-
-
+    return np.where(whole > 0.0, part / np.where(whole > 0.0, whole, 1.0), 0.0)

@@ -6,7 +6,7 @@ import numpy as np
 
 from fedassay.errors import SettingInvalid
 from fedassay.estimate import Estimate, normal_quantile
-from fedassay.examples import FloatArray
+from fedassay.examples import FloatArray, IntArray
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.delta import missing_class
 from fedassay.metrics.thresholds import f1, precision, recall
@@ -85,9 +85,7 @@ def threshold_for_recall(histogram: ScoreHistogram, wanted: float) -> ThresholdC
     """The highest threshold whose recall reaches what is wanted."""
     _check_share(wanted, "recall")
     _require_classes(histogram)
-    tpr = (
-        histogram.total_positives - histogram.cumulative[1]
-    ) / histogram.total_positives
+    tpr = (histogram.total_positives - histogram.cumulative[1]) / histogram.total_positives
     return _choice(histogram, int(np.flatnonzero(tpr >= wanted - 1e-12).max(initial=0)))
 
 
@@ -126,7 +124,7 @@ def _choice(histogram: ScoreHistogram, edge: int) -> ThresholdChoice:
     )
 
 
-def _edges_to_draw(histogram: ScoreHistogram, points: int) -> np.typing.NDArray[np.intp]:
+def _edges_to_draw(histogram: ScoreHistogram, points: int) -> IntArray:
     """Edges from high to low: all of them, or about `points` spread over the ROC curve."""
     _require_classes(histogram)
     everything = np.arange(histogram.buckets, -1, -1)
@@ -138,15 +136,17 @@ def _edges_to_draw(histogram: ScoreHistogram, points: int) -> np.typing.NDArray[
     return np.unique(np.concatenate([[0, histogram.buckets], kept]))[::-1]
 
 
-def _above(histogram: ScoreHistogram, edges: np.typing.NDArray[np.intp]) -> FloatArray:
-    return histogram.cumulative[:, -1:] - histogram.cumulative[:, edges]
+def _above(histogram: ScoreHistogram, edges: IntArray) -> FloatArray:
+    total: FloatArray = histogram.cumulative[:, -1:]
+    above: FloatArray = total - histogram.cumulative[:, edges]
+    return above
 
 
 def _share_sd(
-    histogram: ScoreHistogram, edges: np.typing.NDArray[np.intp], share: FloatArray, *, label: int
+    histogram: ScoreHistogram, edges: IntArray, share: FloatArray, *, label: int
 ) -> FloatArray:
     total = histogram.cumulative[label, -1]
-    variance = np.maximum(share * (1.0 - share), 0.0) / total
+    variance: FloatArray = np.maximum(share * (1.0 - share), 0.0) / total
     if not histogram.noise.is_zero:
         weights = np.zeros((2, histogram.buckets))
         for i, edge in enumerate(edges):

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf, nan, sqrt
+from math import inf, isnan, nan, sqrt
+from operator import itemgetter
 
 import numpy as np
 
@@ -65,10 +66,9 @@ def confusion(histogram: ScoreHistogram, threshold: float) -> Confusion:
 def confusion_counts(histogram: ScoreHistogram, threshold: float) -> dict[str, Estimate]:
     """The four counts as estimates, by name: tp, fp, fn, tn."""
     at = confusion(histogram, threshold)
-    names = ("tp", "fp", "fn", "tn")
     return {
-        name: _from_quad(at, lambda quad, i=index: quad[i], _unit(index), _Kind(Shape.PLAIN))
-        for index, name in enumerate(names)
+        name: _from_quad(at, itemgetter(index), _unit(index), _Kind(Shape.PLAIN))
+        for index, name in enumerate(("tp", "fp", "fn", "tn"))
     }
 
 
@@ -220,7 +220,7 @@ def _at_corner(at: Confusion, fp: float, tp: float) -> Quad:
 
 def _distance(centre: float, corner: float) -> float:
     """How far an extreme is; where it is undefined, anything in [0, 1] may be meant."""
-    return max(abs(centre), abs(1.0 - centre)) if corner != corner else abs(corner - centre)
+    return max(abs(centre), abs(1.0 - centre)) if isnan(corner) else abs(corner - centre)
 
 
 def _undefined(of: str, found: float) -> NotEnoughData:

@@ -1,0 +1,47 @@
+# Everything here makes its own virtual environment on a machine with Python 3.11+ and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo test lint check bench verify clean
+
+demo: $(VENV)/.runtime  ## the main job on bundled real data
+	@$(BIN)/fedassay demo
+
+test: $(VENV)/.test  ## all tests
+	$(BIN)/python -m pytest -n auto
+
+lint: $(VENV)/.test  ## format, lint, types, imports
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+check: lint test  ## everything; the tests also check README and docs
+
+verify: $(VENV)/.test  ## the statistical tests at full size
+	FEDASSAY_VERIFY=1 $(BIN)/python -m pytest -n auto tests/statistical
+
+bench: $(VENV)/.bench  ## benchmarks against peers; writes benchmarks/README.md
+	$(BIN)/python -m benchmarks
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "fedassay needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.runtime: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(PIP) -e .
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.runtime
+	$(PIP) -e '.[test]'
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.test
+	$(PIP) -e '.[bench]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,5 @@
+"""Run the command line with `python -m fedassay`."""
+
+from fedassay.cli import main
+
+main()

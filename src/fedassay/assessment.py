@@ -1,0 +1,107 @@
+"""The result file: survey, tally, and every estimate with its errors."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from fedassay.decode import Readout, decode
+from fedassay.errors import FileInvalid
+from fedassay.estimate import Estimate, NotEnoughData
+from fedassay.histogram import ScoreHistogram
+from fedassay.jsonfile import Fields, read_json, write_json
+from fedassay.metrics import named_metrics
+from fedassay.survey import Survey
+from fedassay.tally import Tally
+
+ASSESSMENT_FORMAT = "fedassay.assessment/1"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Assessment:
+    """A tally with the survey that it answers and the way it is read."""
+
+    survey: Survey
+    tally: Tally
+    readout: Readout
+    thresholds: tuple[float, ...] = (0.5,)
+
+    def histogram(self) -> ScoreHistogram:
+        """Decode the tally; raises `TooFewReports` below the survey's minimum."""
+        return decode(self.survey, self.tally, readout=self.readout)
+
+    def estimates(self) -> dict[str, Estimate]:
+        """Every metric, by name."""
+        return named_metrics(self.histogram(), self.thresholds)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether enough reports are in."""
+        return self.tally.reports >= self.survey.minimum_reports
+
+    def to_json(self) -> dict[str, Any]:
+        """The file's content; estimates are null until enough reports are in."""
+        return {
+            "format": ASSESSMENT_FORMAT,
+            "survey": self.survey.to_json(),
+            "tally": self.tally.to_json(),
+            "readout": {"smooth": self.readout.smooth, "buckets": self.readout.buckets},
+            "thresholds": list(self.thresholds),
+            "guarantee": self.survey.guarantee.sentence(),
+            "estimates": estimates_json(self.estimates()) if self.is_complete else None,
+        }
+
+    def save(self, path: Path) -> None:
+        """Write the assessment file, whole or not at all."""
+        write_json(path, self.to_json())
+
+    @classmethod
+    def load(cls, path: Path) -> "Assessment":
+        """Read an assessment file; its estimates are computed again from its tally."""
+        where = str(path)
+        fields = Fields(read_json(path, ASSESSMENT_FORMAT), where)
+        survey = Survey.from_json(fields.get("survey"), where=where)
+        thresholds = tuple(fields.numbers("thresholds", 10_000))
+        if not all(0.0 <= threshold <= 1.0 for threshold in thresholds):
+            raise FileInvalid(f"{where}: thresholds must lie in [0, 1].")
+        return cls(
+            survey=survey,
+            tally=Tally.from_json(fields.get("tally"), survey, where=where),
+            readout=_readout(Fields(fields.get("readout"), f"{where}, readout")),
+            thresholds=thresholds,
+        )
+
+
+def estimates_json(estimates: Mapping[str, Estimate]) -> dict[str, dict[str, Any]]:
+    """Estimates by name, in JSON's terms: what is not finite becomes null."""
+    return {name: estimate_json(estimate) for name, estimate in estimates.items()}
+
+
+def estimate_json(estimate: Estimate) -> dict[str, Any]:
+    """One estimate with its 95 % interval for the population's value."""
+    low, high = estimate.interval(0.95)
+    content: dict[str, Any] = {
+        "value": _finite(estimate.value),
+        "low": _finite(low),
+        "high": _finite(high),
+        "noise_sd": _finite(estimate.noise_sd),
+        "binning_bound": _finite(estimate.binning_bound),
+        "binning_sd": _finite(estimate.binning_sd),
+        "sampling_sd": _finite(estimate.sampling_sd),
+    }
+    if isinstance(estimate, NotEnoughData):
+        content["reason"] = estimate.reason
+    return content
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if isfinite(value) else None
+
+
+def _readout(fields: Fields) -> Readout:
+    fields.only("smooth", "buckets")
+    smooth, buckets = fields.get("smooth"), fields.get("buckets")
+    if not isinstance(smooth, bool):
+        raise FileInvalid('readout: "smooth" must be true or false.')
+    return Readout(smooth, None if buckets is None else fields.integer("buckets", 1, 2**16))

@@ -1,0 +1,221 @@
+"""`survey new`, `answer`, `tally`, `show`: a federation that travels as files."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedassay.assessment import Assessment, estimates_json
+from fedassay.cli import options
+from fedassay.cli.console import err, estimates_table, out, progress, reasons
+from fedassay.cli.plots import write_plots
+from fedassay.client import ClientPolicy
+from fedassay.decode import Readout, require_enough
+from fedassay.engines.files import answer_file, read_report, write_report
+from fedassay.engines.tables import Columns, read_reference, row_count
+from fedassay.errors import FedassayError, SurveyMismatch
+from fedassay.mechanisms import Unit, UnitKind
+from fedassay.planner import Preset, Privacy, Request, check_thresholds, choose
+from fedassay.randomness import SystemRandomness
+from fedassay.survey import Survey
+from fedassay.tally import Tally, TallyBuilder
+
+SurveyArgument = Annotated[Path, typer.Argument(metavar="SURVEY", help="Survey file.")]
+
+
+def new_survey(
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Survey file.")],
+    privacy: options.PrivacyOption = Privacy.SECURE,
+    preset: options.PresetOption = Preset.DEFAULT,
+    height: options.HeightOption = None,
+    fanout: options.FanoutOption = None,
+    reference: options.ReferenceOption = None,
+    score: options.ScoreOption = "score",
+    label: options.LabelOption = "label",
+    threshold: options.ThresholdOption = None,
+    minimum_reports: options.MinimumOption = None,
+    unit: Annotated[UnitKind, typer.Option(help="Whose data is one unit.")] = UnitKind.EXAMPLE,
+    max_examples: Annotated[
+        int, typer.Option(metavar="K", help="Most examples of a client, with --unit client.")
+    ] = 1,
+    model: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Model file; its digest is recorded.")
+    ] = None,
+) -> None:
+    """Write a survey for clients to answer.
+
+    [bold]Examples[/bold]
+
+      fedassay survey new -o survey.json
+
+      fedassay survey new --threshold 0.3 --minimum-reports 5 --model model.bin -o survey.json
+    """
+    columns = Columns(score, label)
+    request = Request(
+        privacy=privacy,
+        preset=preset,
+        height=height,
+        fanout=fanout,
+        thresholds=tuple(threshold or ()),
+        reference=None if reference is None else read_reference(reference, columns),
+        unit=Unit(unit, max_examples),
+        minimum_reports=2 if minimum_reports is None else minimum_reports,
+        model_digest=None if model is None else options.file_digest(model),
+    )
+    survey = choose(request).survey
+    survey.save(output)
+    out.print(
+        f"Wrote {output}: {survey.grid.cells:,} cells in {survey.hierarchy.levels} "
+        f"level(s), fingerprint {survey.fingerprint.hex()[:12]}.\n{survey.guarantee.sentence()}",
+        markup=False,
+    )
+
+
+def answer(
+    survey_file: SurveyArgument,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="This client's scored table.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Report file.")],
+    score: options.ScoreOption = "score",
+    label: options.LabelOption = "label",
+    smallest_cohort: Annotated[
+        int, typer.Option(metavar="N", help="Refuse surveys that decode fewer reports.")
+    ] = 1,
+    model: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Refuse surveys of any other model.")
+    ] = None,
+) -> None:
+    """Answer a survey as one client; only the report file leaves.
+
+    [bold]Examples[/bold]
+
+      fedassay answer survey.json scores.parquet -o report.fa
+
+      fedassay answer survey.json scores.csv --score s --label y --smallest-cohort 5 -o report.fa
+    """
+    survey = Survey.load(survey_file)
+    digests = frozenset() if model is None else frozenset([options.file_digest(model)])
+    with progress("reading rows", row_count(file)) as advance:
+        report = answer_file(
+            survey,
+            file,
+            Columns(score, label),
+            randomness=SystemRandomness(),
+            policy=ClientPolicy(smallest_cohort, digests),
+            progress=advance,
+        )
+    size = write_report(report, output)
+    out.print(
+        f"Wrote {output}: {size:,} bytes for survey {survey.fingerprint.hex()[:12]}.\n"
+        f"{survey.guarantee.sentence()}",
+        markup=False,
+    )
+
+
+def tally(
+    survey_file: SurveyArgument,
+    reports: Annotated[list[Path], typer.Argument(metavar="REPORT...", help="Report files.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Assessment; added to if there.")
+    ],
+    threshold: options.ThresholdOption = None,
+    preset: options.PresetOption = Preset.DEFAULT,
+    buckets: options.BucketsOption = None,
+) -> None:
+    """Add reports up and assess the classifier.
+
+    A bad report is named and left out, the others are counted, and the exit code is 2.
+    An assessment of the same survey that is already there is added to.
+
+    [bold]Examples[/bold]
+
+      fedassay tally survey.json reports/*.fa -o assessment.json
+
+      fedassay tally survey.json late.fa -o assessment.json
+    """
+    survey = Survey.load(survey_file)
+    thresholds = tuple(dict.fromkeys(threshold or (0.5,)))
+    check_thresholds(thresholds)
+    smooth = preset is Preset.DEFAULT
+    readout = Readout(smooth, buckets or (None if smooth else 100))
+    builder = TallyBuilder(_tally_so_far(output, survey), survey)
+    rejected = 0
+    with progress("reports", len(reports)) as advance:
+        for path in reports:
+            try:
+                builder.add(read_report(path, survey))
+            except FedassayError as error:
+                rejected += 1
+                _say(f"{path}: {type(error).__name__}: {error}")
+            advance(1)
+    assessment = Assessment(survey, builder.tally(), readout, thresholds)
+    assessment.save(output)
+    counted = len(reports) - rejected
+    out.print(
+        f"Counted {counted} of {len(reports)} reports, {assessment.tally.reports} in all; "
+        f"wrote {output}.",
+        markup=False,
+    )
+    require_enough(survey, assessment.tally)
+    _print_assessment(assessment)
+    if rejected:
+        raise typer.Exit(2)
+
+
+def show(
+    assessment_file: Annotated[Path, typer.Argument(metavar="ASSESSMENT", help="Assessment file.")],
+    threshold: options.ThresholdOption = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw ROC and precision-recall curves.")
+    ] = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Print an assessment, at any thresholds.
+
+    [bold]Examples[/bold]
+
+      fedassay show assessment.json --threshold 0.2 --threshold 0.8
+
+      fedassay show assessment.json --plot curves.png
+    """
+    saved = Assessment.load(assessment_file)
+    thresholds = tuple(dict.fromkeys(threshold or saved.thresholds))
+    check_thresholds(thresholds)
+    assessment = Assessment(saved.survey, saved.tally, saved.readout, thresholds)
+    require_enough(assessment.survey, assessment.tally)
+    if plot is not None:
+        write_plots(assessment, plot)
+    if as_json:
+        typer.echo(json.dumps(estimates_json(assessment.estimates()), allow_nan=False))
+        return
+    _print_assessment(assessment)
+    if plot is not None:
+        out.print(f"\nWrote {plot}.", markup=False)
+
+
+def _tally_so_far(path: Path, survey: Survey) -> Tally:
+    if not path.exists():
+        return Tally.zero(survey)
+    saved = Assessment.load(path)
+    if saved.survey.fingerprint != survey.fingerprint:
+        raise SurveyMismatch(
+            f"{path} holds survey {saved.survey.fingerprint.hex()[:12]}; these reports go to "
+            f"{survey.fingerprint.hex()[:12]}. Choose another output file."
+        )
+    return saved.tally
+
+
+def _print_assessment(assessment: Assessment) -> None:
+    estimates = assessment.estimates()
+    histogram = assessment.histogram()
+    out.print(
+        f"{assessment.tally.reports:,} reports, {histogram.total:,.0f} examples, "
+        f"{histogram.buckets:,} buckets. {assessment.survey.guarantee.sentence()}\n"
+    )
+    out.print(estimates_table(estimates))
+    for reason in reasons(estimates):
+        _say(reason)
+
+
+def _say(message: str) -> None:
+    err.print(message, style="red", markup=False, soft_wrap=True)

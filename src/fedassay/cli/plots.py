@@ -1,0 +1,28 @@
+"""Curves of an assessment as one picture."""
+
+from pathlib import Path
+
+from fedassay.assessment import Assessment
+from fedassay.errors import FileInvalid
+from fedassay.metrics import PrecisionRecallDisplay, RocCurveDisplay
+
+
+def write_plots(assessment: Assessment, path: Path) -> None:
+    """Draw ROC and precision-recall curves side by side."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 5), layout="constrained")
+    FigureCanvasAgg(figure)
+    left, right = figure.subplots(1, 2)
+    histogram = assessment.histogram()
+    RocCurveDisplay.from_histogram(histogram, ax=left)
+    PrecisionRecallDisplay.from_histogram(histogram, ax=right)
+    try:
+        figure.savefig(path, dpi=150)
+    except OSError as error:
+        raise FileInvalid(
+            f"{path}: cannot be written ({error.strerror}). Choose a folder you may write to."
+        ) from error
+    except ValueError as error:
+        raise FileInvalid(f"{path}: pictures end in .png, .svg or .pdf. Rename it.") from error

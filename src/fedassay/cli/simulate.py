@@ -1,0 +1,166 @@
+"""`fedassay simulate`: would a federation over this table give good answers?"""
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from fedassay.assessment import Assessment, estimates_json
+from fedassay.cli import options
+from fedassay.cli.console import err, estimates_table, out, progress, reasons
+from fedassay.cli.plots import write_plots
+from fedassay.decode import decode
+from fedassay.engines.rows import row_metrics
+from fedassay.engines.simulation import tally_cohort, tally_each_client
+from fedassay.engines.tables import Cohort, Columns, read_cohort, read_reference, row_count
+from fedassay.errors import FileInvalid, SettingInvalid
+from fedassay.estimate import Estimate
+from fedassay.jsonfile import write_json
+from fedassay.metrics import named_metrics
+from fedassay.planner import Choice, Preset, Privacy, Request, choose
+from fedassay.randomness import SimulatedRandomness
+
+SIMULATION_FORMAT = "fedassay.simulation/1"
+
+_EXAMPLES = """
+[bold]Examples[/bold]
+
+  fedassay simulate scores.parquet --score s --label y --privacy secure
+
+  fedassay simulate scores.csv --client hospital --threshold 0.3 --threshold 0.7 --json
+
+  fedassay simulate scores.csv --preset paper --height 12 --buckets 50 --out result/
+"""
+
+
+def simulate_command(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Scored table: CSV or Parquet.")],
+    score: options.ScoreOption = "score",
+    label: options.LabelOption = "label",
+    client: options.ClientOption = None,
+    privacy: options.PrivacyOption = Privacy.SECURE,
+    preset: options.PresetOption = Preset.DEFAULT,
+    height: options.HeightOption = None,
+    fanout: options.FanoutOption = None,
+    buckets: options.BucketsOption = None,
+    reference: options.ReferenceOption = None,
+    threshold: options.ThresholdOption = None,
+    minimum_reports: options.MinimumOption = None,
+    trials: Annotated[int, typer.Option(metavar="R", help="Repeat the federation R times.")] = 1,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="Repeat the same random draws.")
+    ] = None,
+    each_client: Annotated[
+        bool,
+        typer.Option("--each-client", help="Make, send and add every client's report for real."),
+    ] = False,
+    out_dir: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Write results and plots there.")
+    ] = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Run a federation over a scored table and compare its answers with the exact ones."""
+    started = time.perf_counter()
+    if not 1 <= trials <= 1_000_000:
+        raise SettingInvalid(f"trials must be from 1 to 1000000; found {trials}.")
+    thresholds = tuple(dict.fromkeys(threshold or (0.5,)))
+    columns = Columns(score, label, client)
+    with progress("reading rows", row_count(file)) as advance:
+        cohort = read_cohort(file, columns, progress=advance)
+    exact = row_metrics(cohort.examples, thresholds)
+    choice = choose(
+        Request(
+            privacy=privacy,
+            preset=preset,
+            height=height,
+            fanout=fanout,
+            buckets=buckets,
+            thresholds=thresholds,
+            reference=None if reference is None else read_reference(reference, columns),
+            minimum_reports=minimum_reports or min(2, cohort.clients),
+        )
+    )
+    results, last = run_trials(
+        choice, cohort, thresholds=thresholds, trials=trials, seed=seed, each_client=each_client
+    )
+    content = {
+        "format": SIMULATION_FORMAT,
+        "rows": len(cohort.examples),
+        "clients": cohort.clients,
+        "guarantee": choice.survey.guarantee.sentence(),
+        "exact": exact,
+        "trials": [estimates_json(result) for result in results],
+        "seconds": time.perf_counter() - started,
+    }
+    if out_dir is not None:
+        save_results(out_dir, content, last)
+    if as_json:
+        typer.echo(json.dumps(content, allow_nan=False))
+        return
+    print_results(cohort, results[-1], exact, last, trials)
+    if out_dir is not None:
+        out.print(f"\nWrote {out_dir}/: assessment.json, simulation.json, curves.png", markup=False)
+
+
+simulate_command.__doc__ = f"{simulate_command.__doc__}\n{_EXAMPLES}"
+
+
+def run_trials(
+    choice: Choice,
+    cohort: Cohort,
+    *,
+    thresholds: tuple[float, ...],
+    trials: int,
+    seed: int | None,
+    each_client: bool,
+) -> tuple[list[dict[str, Estimate]], Assessment]:
+    """Run the federation several times; returns all estimates, and the last assessment."""
+    results = []
+    steps = trials * (cohort.clients if each_client else 1)
+    with progress("clients" if each_client else "trials", steps) as advance:
+        for sequence in np.random.SeedSequence(seed).spawn(trials):
+            randomness = SimulatedRandomness(sequence)
+            if each_client:
+                tally = tally_each_client(
+                    choice.survey, cohort, randomness=randomness, progress=advance
+                )
+            else:
+                tally = tally_cohort(choice.survey, cohort, randomness=randomness)
+                advance(1)
+            histogram = decode(choice.survey, tally, readout=choice.readout)
+            results.append(named_metrics(histogram, thresholds))
+    return results, Assessment(choice.survey, tally, choice.readout, thresholds)
+
+
+def save_results(folder: Path, content: dict[str, Any], assessment: Assessment) -> None:
+    """Write the simulation, its last assessment, and curves."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileInvalid(
+            f"{folder}: cannot be made ({error.strerror}). Choose a folder you may write to."
+        ) from error
+    write_json(folder / "simulation.json", content)
+    assessment.save(folder / "assessment.json")
+    write_plots(assessment, folder / "curves.png")
+
+
+def print_results(
+    cohort: Cohort,
+    estimates: dict[str, Estimate],
+    exact: dict[str, float | None],
+    assessment: Assessment,
+    trials: int,
+) -> None:
+    """Print one trial's estimates beside the exact values."""
+    held = "each row a client" if cohort.client_of_row is None else f"{cohort.clients:,} clients"
+    out.print(f"{len(cohort.examples):,} rows, {held}. {assessment.survey.guarantee.sentence()}")
+    if trials > 1:
+        out.print(f"Trial {trials} of {trials}:")
+    out.print()
+    out.print(estimates_table(estimates, exact=exact))
+    for reason in reasons(estimates):
+        err.print(reason, markup=False, soft_wrap=True)

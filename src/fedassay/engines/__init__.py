@@ -1,0 +1,1 @@
+"""Engines bring a tally about: in simulation, from files, over a network."""

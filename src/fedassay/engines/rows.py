@@ -1,0 +1,69 @@
+"""The exact metrics of rows at hand: what a simulation compares its estimates with."""
+
+from collections.abc import Sequence
+from math import sqrt
+
+import numpy as np
+
+from fedassay.errors import SingleClass
+from fedassay.examples import Examples, FloatArray
+from fedassay.metrics.named import metric_name
+
+_EPS = float(np.finfo(np.float64).eps)
+
+
+def row_metrics(examples: Examples, thresholds: Sequence[float]) -> dict[str, float | None]:
+    """Every metric of `metrics.named`, from sorted rows; None where it is undefined."""
+    P = examples.positives
+    N = len(examples) - P
+    if P == 0 or N == 0:
+        raise SingleClass(
+            f"both classes are needed; all {len(examples)} labels are the same. "
+            "Use a table with positives and negatives."
+        )
+    order = np.argsort(examples.scores)
+    scores, labels = examples.scores[order], examples.labels[order].astype(np.float64)
+    # The last row of each run of equal scores.
+    ends = np.append(np.flatnonzero(np.diff(scores)), len(scores) - 1)
+    below_p = np.concatenate([[0.0], np.cumsum(labels)[ends]])
+    below_n = np.concatenate([[0.0], np.cumsum(1.0 - labels)[ends]])
+    found: dict[str, float | None] = {
+        "roc_auc": float(np.diff(below_p) @ (below_n[:-1] + below_n[1:]) / (2.0 * P * N)),
+        "average_precision": _average_precision(P - below_p, N - below_n),
+        "brier": float(np.mean((scores - labels) ** 2)),
+        "log_loss": _log_loss(scores, labels),
+        "ks": float(np.abs(below_p / P - below_n / N).max()),
+        "prevalence": P / (P + N),
+    }
+    for threshold in thresholds:
+        place = int(np.searchsorted(scores[ends], threshold, side="right"))
+        tp, fp = P - below_p[place], N - below_n[place]
+        found |= {
+            metric_name(name, threshold): value
+            for name, value in _at_threshold(float(tp), float(fp), P, N).items()
+        }
+    return found
+
+
+def _average_precision(above_p: FloatArray, above_n: FloatArray) -> float:
+    steps = above_p[:-1] - above_p[1:]
+    return float(steps @ (above_p[:-1] / (above_p[:-1] + above_n[:-1])) / above_p[0])
+
+
+def _log_loss(scores: FloatArray, labels: FloatArray) -> float:
+    clipped = np.clip(scores, _EPS, 1.0 - _EPS)
+    return float(-np.mean(np.where(labels == 1.0, np.log(clipped), np.log1p(-clipped))))
+
+
+def _at_threshold(tp: float, fp: float, P: int, N: int) -> dict[str, float | None]:
+    fn, tn = P - tp, N - fp
+    sides = (tp + fp) * P * N * (tn + fn)
+    return {
+        "precision": tp / (tp + fp) if tp + fp > 0 else None,
+        "recall": tp / P,
+        "accuracy": (tp + tn) / (P + N),
+        "f1": 2.0 * tp / (2.0 * tp + fp + fn),
+        "specificity": tn / N,
+        "balanced_accuracy": 0.5 * (tp / P + tn / N),
+        "mcc": (tp * tn - fp * fn) / sqrt(sides) if sides > 0 else None,
+    }

@@ -1,0 +1,101 @@
+"""Curves drawn as scikit-learn draws them, with a band for what is not known."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from fedassay.estimate import Estimate
+from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.areas import average_precision, roc_auc
+from fedassay.metrics.curves import Curve, precision_recall_curve, roc_curve
+
+
+@dataclass(slots=True, eq=False)
+class RocCurveDisplay:
+    """ROC curve with a pointwise 95 % band.
+
+    `from_histogram` computes and draws; `plot` draws again on other axes.
+    """
+
+    curve: Curve
+    roc_auc: Estimate
+    name: str = "federation"
+    ax_: Any = None
+
+    @classmethod
+    def from_histogram(
+        cls, histogram: ScoreHistogram, *, name: str = "federation", ax: Any = None
+    ) -> Self:
+        """Compute the curve and draw it."""
+        return cls(roc_curve(histogram), roc_auc(histogram), name).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> Self:
+        """Draw on the given axes, or on new ones."""
+        self.ax_ = _axes(ax)
+        _draw(self.ax_, self.curve, f"{self.name} (AUC = {_shown(self.roc_auc)})")
+        self.ax_.plot([0, 1], [0, 1], linestyle=":", color="grey", linewidth=1, label="chance")
+        self.ax_.set(xlabel="False positive rate", ylabel="True positive rate")
+        self.ax_.legend(loc="lower right", frameon=False)
+        return self
+
+
+@dataclass(slots=True, eq=False)
+class PrecisionRecallDisplay:
+    """Precision-recall curve with a pointwise 95 % band."""
+
+    curve: Curve
+    average_precision: Estimate
+    prevalence: float
+    name: str = "federation"
+    ax_: Any = None
+
+    @classmethod
+    def from_histogram(
+        cls, histogram: ScoreHistogram, *, name: str = "federation", ax: Any = None
+    ) -> Self:
+        """Compute the curve and draw it."""
+        return cls(
+            precision_recall_curve(histogram),
+            average_precision(histogram),
+            histogram.total_positives / histogram.total,
+            name,
+        ).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> Self:
+        """Draw on the given axes, or on new ones."""
+        self.ax_ = _axes(ax)
+        _draw(self.ax_, self.curve, f"{self.name} (AP = {_shown(self.average_precision)})")
+        self.ax_.axhline(self.prevalence, linestyle=":", color="grey", linewidth=1, label="chance")
+        self.ax_.set(xlabel="Recall", ylabel="Precision")
+        self.ax_.legend(loc="best", frameon=False)
+        return self
+
+
+def _axes(ax: Any) -> Any:
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(figsize=(5, 5), layout="constrained")[1]
+
+
+def _draw(ax: Any, curve: Curve, label: str) -> None:
+    # Only what is shown is clipped to where a rate can lie.
+    low, high = (np.clip(edge, 0.0, 1.0) for edge in curve.band())
+    (line,) = ax.plot(np.clip(curve.x, 0.0, 1.0), np.clip(curve.y, 0.0, 1.0), label=label)
+    ax.fill_between(
+        np.clip(curve.x, 0.0, 1.0),
+        low,
+        high,
+        color=line.get_color(),
+        alpha=0.25,
+        linewidth=0,
+        label="95 % pointwise band",
+    )
+    ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
+
+
+def _shown(estimate: Estimate) -> str:
+    low, high = estimate.interval()
+    return f"{estimate.value:.3f} [{max(low, 0.0):.3f}, {min(high, 1.0):.3f}]"

@@ -1,0 +1,50 @@
+"""The metrics by name, as the command line and result files know them."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from fedassay.estimate import Estimate
+from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.areas import average_precision, roc_auc
+from fedassay.metrics.scores import brier, ks, log_loss, prevalence
+from fedassay.metrics.thresholds import (
+    accuracy,
+    balanced_accuracy,
+    f1,
+    mcc,
+    precision,
+    recall,
+    specificity,
+)
+
+OVERALL: Mapping[str, Callable[[ScoreHistogram], Estimate]] = {
+    "roc_auc": roc_auc,
+    "average_precision": average_precision,
+    "brier": brier,
+    "log_loss": log_loss,
+    "ks": ks,
+    "prevalence": prevalence,
+}
+
+AT_THRESHOLD: Mapping[str, Callable[[ScoreHistogram, float], Estimate]] = {
+    "precision": precision,
+    "recall": recall,
+    "accuracy": accuracy,
+    "f1": f1,
+    "specificity": specificity,
+    "balanced_accuracy": balanced_accuracy,
+    "mcc": mcc,
+}
+
+
+def metric_name(name: str, threshold: float) -> str:
+    """A threshold metric's name, such as precision@0.5."""
+    return f"{name}@{threshold!r}"
+
+
+def named_metrics(histogram: ScoreHistogram, thresholds: Sequence[float]) -> dict[str, Estimate]:
+    """Every metric of a histogram, by name."""
+    found = {name: metric(histogram) for name, metric in OVERALL.items()}
+    for threshold in thresholds:
+        for name, at in AT_THRESHOLD.items():
+            found[metric_name(name, threshold)] = at(histogram, threshold)
+    return found
