@@ -1,7 +1,7 @@
 """The result file: survey, tally, and every estimate with its errors."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -33,12 +33,12 @@ class Assessment:
 
     def estimates(self) -> dict[str, Estimate]:
         """Every metric, by name."""
-        return named_metrics(self.histogram(), self.thresholds)
+        return named_metrics(self.histogram(), self.thresholds, buckets=self.readout.buckets)
 
     @property
     def is_complete(self) -> bool:
         """Whether enough reports are in."""
-        return self.tally.reports >= self.survey.minimum_reports
+        return min(self.tally.reports) >= self.survey.minimum_reports
 
     def to_json(self) -> dict[str, Any]:
         """The file's content; estimates are null until enough reports are in."""
@@ -46,7 +46,7 @@ class Assessment:
             "format": ASSESSMENT_FORMAT,
             "survey": self.survey.to_json(),
             "tally": self.tally.to_json(),
-            "readout": {"smooth": self.readout.smooth, "buckets": self.readout.buckets},
+            "readout": asdict(self.readout),
             "thresholds": list(self.thresholds),
             "guarantee": self.survey.guarantee.sentence(),
             "estimates": estimates_json(self.estimates()) if self.is_complete else None,
@@ -100,8 +100,9 @@ def _finite(value: float) -> float | None:
 
 
 def _readout(fields: Fields) -> Readout:
-    fields.only("smooth", "buckets")
-    smooth, buckets = fields.get("smooth"), fields.get("buckets")
-    if not isinstance(smooth, bool):
-        raise FileInvalid('readout: "smooth" must be true or false.')
-    return Readout(smooth, None if buckets is None else fields.integer("buckets", 1, 2**16))
+    fields.only("smooth", "reconcile", "buckets")
+    return Readout(
+        smooth=fields.boolean("smooth"),
+        reconcile=fields.boolean("reconcile"),
+        buckets=None if fields.get("buckets") is None else fields.integer("buckets", 1, 2**16),
+    )

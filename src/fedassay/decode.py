@@ -5,8 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedassay.errors import TooFewReports
+from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
-from fedassay.survey import Survey
+from fedassay.noise import NoiseModel, NoNoise, PrefixNoise, TreeNoise, prefix_leaves, reconcile
+from fedassay.survey import OneLevel, Survey
 from fedassay.tally import Tally
 
 
@@ -15,28 +17,91 @@ class Readout:
     """How a tally is read: the defaults are the best we know."""
 
     smooth: bool = True
+    """Interpolate inside cells by a monotone cubic, instead of evenly."""
+    reconcile: bool = True
+    """Fit all levels together by least squares, instead of naive prefix sums."""
     buckets: int | None = None
+    """Read areas and scores from this many quantile buckets, instead of from the cells."""
 
 
 def decode(survey: Survey, tally: Tally, *, readout: Readout) -> ScoreHistogram:
-    """Debias the counters with each level's Law and carry the noise along.
+    """Debias the counters with each level's Law, join the levels, and carry the noise along.
 
     Guarantee: post-processing only; whatever the survey promises still holds. Below the
     survey's minimum nothing is decoded.
     """
     tally.require(survey)
     require_enough(survey, tally)
-    leaves = tally.per_level(survey)[-1].astype(np.float64)
-    histogram = ScoreHistogram(survey.grid.edges, leaves, smooth=readout.smooth)
-    return histogram if readout.buckets is None else histogram.equi_depth(readout.buckets)
+    if survey.is_exact and not isinstance(survey.levels, OneLevel):
+        leaves = tally.per_level(survey)[-1].astype(np.float64)
+        return ScoreHistogram(survey.grid.edges, leaves, NoNoise(), readout.smooth)
+    levels = range(survey.hierarchy.levels)
+    values = tuple(_debiased(survey, tally, level) for level in levels)
+    variances = tuple(_variance(survey, tally, level, values[level]) for level in levels)
+    leaves, noise = _joined(survey, values, variances, readout)
+    if readout.reconcile and _depends_on_counts(survey):
+        # Once more, with variances from the leaves that all levels agree on.
+        climbed = [_climb(survey, leaves, level) for level in levels]
+        variances = tuple(_variance(survey, tally, level, climbed[level]) for level in levels)
+        leaves, noise = _joined(survey, values, variances, readout)
+    return ScoreHistogram(survey.grid.edges, leaves, noise, readout.smooth)
 
 
 def require_enough(survey: Survey, tally: Tally) -> None:
-    """Raise `TooFewReports` below the survey's minimum."""
-    missing = survey.minimum_reports - tally.reports
-    if missing > 0:
-        raise TooFewReports(
-            f"this survey needs at least {survey.minimum_reports} reports before anything is "
-            f"decoded; found {tally.reports}. Wait for {missing} more, or start a survey "
-            f"with minimum_reports={max(tally.reports, 1)}."
-        )
+    """Raise `TooFewReports` while any level is below the survey's minimum."""
+    for level, reports in enumerate(tally.reports):
+        missing = survey.minimum_reports - reports
+        if missing > 0:
+            why = (
+                "before anything is decoded"
+                if survey.epsilon is None
+                else f"or epsilon={float(survey.epsilon):g} would not hold"
+            )
+            raise TooFewReports(
+                f"this survey needs at least {survey.minimum_reports} reports on every level "
+                f"{why}; level {level + 1} has {reports}. Wait for {missing} more, or start "
+                f"a survey with a smaller minimum_reports."
+            )
+
+
+def _joined(
+    survey: Survey,
+    values: tuple[FloatArray, ...],
+    variances: tuple[FloatArray, ...],
+    readout: Readout,
+) -> tuple[FloatArray, NoiseModel]:
+    if readout.reconcile:
+        leaves = reconcile(survey.hierarchy, values, variances)
+        return leaves, TreeNoise(survey.hierarchy, variances)
+    return prefix_leaves(survey.hierarchy, values), PrefixNoise(survey.hierarchy, variances)
+
+
+def _debiased(survey: Survey, tally: Tally, level: int) -> FloatArray:
+    """Unbiased counts of one level, scaled to all clients."""
+    law, reports = survey.mechanisms[level].law(), tally.reports[level]
+    scale = tally.clients(survey) / reports
+    sums = tally.per_level(survey)[level]
+    return (sums.astype(np.float64) - law.offset * reports) * (scale / law.gain)
+
+
+def _variance(survey: Survey, tally: Tally, level: int, counts: FloatArray) -> FloatArray:
+    """The variance of every debiased count, given an idea of the counts themselves.
+
+    When only some clients report on a level, which of them do adds c (M / m - 1): counts of
+    metrics that do not change when all counts are scaled feel just that.
+    """
+    law, reports = survey.mechanisms[level].law(), tally.reports[level]
+    scale = tally.clients(survey) / reports
+    hits = np.maximum(counts, 0.0) / scale
+    noise = (reports * law.variance_per_report + hits * law.variance_per_hit) / law.gain**2
+    variance: FloatArray = scale**2 * noise + (scale - 1.0) * scale * hits
+    return variance
+
+
+def _depends_on_counts(survey: Survey) -> bool:
+    hits = any(mechanism.law().variance_per_hit for mechanism in survey.mechanisms)
+    return hits or isinstance(survey.levels, OneLevel)
+
+
+def _climb(survey: Survey, leaves: FloatArray, level: int) -> FloatArray:
+    return np.add.reduceat(leaves, survey.hierarchy.starts(level), axis=1)

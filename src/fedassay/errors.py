@@ -15,6 +15,7 @@ FedassayError
 │   ├── ReportTooLarge
 │   ├── ReportForeign
 │   └── ReportDuplicate
+├── CountOverflow           sums beyond what secure aggregation can carry
 ├── SurveyMismatch          two things that belong to different surveys
 ├── SurveyRefused           a client declines a survey
 └── TooFewReports           decoding now would break a promise
@@ -82,6 +83,10 @@ class ReportForeign(WireError):
 
 class ReportDuplicate(WireError):
     """A report with this id is already in the tally."""
+
+
+class CountOverflow(FedassayError):
+    """A sum reached 2^31."""
 
 
 class SurveyMismatch(FedassayError):

@@ -66,6 +66,18 @@ class Grid:
         return cls(np.arange(cells + 1) / cells)
 
     @classmethod
+    def arcsine(cls, cells: int) -> "Grid":
+        """Equal steps of arcsin(sqrt(score)): finer towards 0 and 1, where scores pile up.
+
+        Differs: the paper cuts [0, 1] evenly. Without a reference this shape loses several
+        times less to binning on skewed scores (docs/adr/0004-arcsine-grid.md).
+        """
+        _check_cell_count(cells)
+        edges = np.sin(0.5 * np.pi * np.arange(cells + 1) / cells) ** 2
+        edges[0], edges[-1] = 0.0, 1.0
+        return cls(edges)
+
+    @classmethod
     def fine(cls, cells: int = 2**14) -> "Grid":
         """Equal widths, then halving widths towards 0 and 1.
 

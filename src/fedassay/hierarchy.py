@@ -1,6 +1,5 @@
 """The hierarchy: leaf cells grouped into levels of coarser cells."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -80,9 +79,28 @@ class Hierarchy:
         """Counters in one report over all levels: label x cell, summed over levels."""
         return 2 * sum(self.cells_per_level)
 
+    def counters(self, level: int) -> slice:
+        """Where a level's counters lie in a report over all levels."""
+        first = 2 * sum(self.cells_per_level[:level])
+        return slice(first, first + 2 * self.cells_per_level[level])
+
+    def split(self, counters: IntArray) -> tuple[IntArray, ...]:
+        """Cut the counters of all levels into (label x cell) arrays, one per level."""
+        return tuple(
+            counters[self.counters(level)].reshape(2, -1) for level in range(self.levels)
+        )
+
     def starts(self, level: int) -> IntArray:
         """The first leaf of each cell of a level."""
         return np.arange(0, self.leaves, self.blocks[level])
+
+    def ends(self, level: int) -> IntArray:
+        """One past the last leaf of each cell of a level."""
+        return np.minimum(self.starts(level) + self.blocks[level], self.leaves)
+
+    def child_starts(self, level: int) -> IntArray:
+        """The first child, on the next level, of each cell of a level."""
+        return np.arange(0, self.cells_per_level[level + 1], self.fanouts[level + 1])
 
     def climb(self, leaf_counts: IntArray) -> tuple[IntArray, ...]:
         """Sum leaf counts (label x leaf) up to every level, top down."""
@@ -110,12 +128,3 @@ def fanouts_for(leaves: int, levels: int) -> tuple[int, ...]:
         chosen.append(fanout)
         remaining = -(-remaining // fanout)
     return tuple(chosen)
-
-
-def split_levels(flat: IntArray, cells_per_level: Sequence[int]) -> tuple[IntArray, ...]:
-    """Cut one report's counters into (label x cell) arrays, one per level."""
-    ends = np.cumsum([2 * cells for cells in cells_per_level])
-    return tuple(
-        flat[end - 2 * cells : end].reshape(2, cells)
-        for end, cells in zip(ends, cells_per_level, strict=True)
-    )

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from fedassay.errors import FileInvalid
 
 MAX_JSON_BYTES = 64 * 2**20
+_FRACTION = re.compile(r"[0-9]{1,12}(/[1-9][0-9]{0,11})?")
 
 
 def canonical(content: Mapping[str, Any]) -> bytes:
@@ -89,6 +91,13 @@ class Fields:
             )
         return value
 
+    def boolean(self, name: str) -> bool:
+        """True or false."""
+        value = self.get(name)
+        if not isinstance(value, bool):
+            raise FileInvalid(f'{self._where}: "{name}" must be true or false.')
+        return value
+
     def text(self, name: str) -> str:
         """A short string."""
         value = self.get(name)
@@ -98,15 +107,21 @@ class Fields:
 
     def fraction(self, name: str) -> Fraction:
         """An exact rational, written "p/q" or "p"."""
-        value = self.text(name)
-        try:
-            if len(value) > 64:
-                raise ValueError
-            return Fraction(value)
-        except (ValueError, ZeroDivisionError) as error:
+        return self._fraction(name, self.get(name))
+
+    def fractions(self, name: str, most: int) -> list[Fraction]:
+        """A list of exact rationals."""
+        value = self.get(name)
+        if not isinstance(value, list) or not 1 <= len(value) <= most:
+            raise FileInvalid(f'{self._where}: "{name}" must be a list of at most {most} items.')
+        return [self._fraction(name, item) for item in value]
+
+    def _fraction(self, name: str, value: object) -> Fraction:
+        if not isinstance(value, str) or not _FRACTION.fullmatch(value):
             raise FileInvalid(
                 f'{self._where}: "{name}" must be a fraction such as "1/3"; found {_shown(value)}.'
-            ) from error
+            )
+        return Fraction(value)
 
     def integers(self, name: str, most: int, bits: int = 53) -> list[int]:
         """A list of whole numbers, each below 2^bits in size."""

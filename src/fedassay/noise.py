@@ -1,4 +1,8 @@
-"""The privacy noise in a histogram, as the variance of any linear functional of it."""
+"""The privacy noise in a histogram, as the variance of any linear functional of it.
+
+A tree here is one array per level, label x cell, coarsest first; a `Hierarchy` says which
+cells make up which.
+"""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -6,6 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from fedassay.examples import FloatArray, IntArray
+from fedassay.hierarchy import Hierarchy
 
 
 class NoiseModel(Protocol):
@@ -50,6 +55,115 @@ class MergedNoise:
     def variance(self, weights: FloatArray) -> float:
         """Give every cell its bucket's weight."""
         return self.base.variance(np.repeat(weights, self.sizes, axis=1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TreeNoise:
+    """The noise of leaves reconciled by least squares from every level of a tree."""
+
+    hierarchy: Hierarchy
+    variances: tuple[FloatArray, ...]
+    """Variance of every counter's own estimate, per level, label x cell."""
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether the leaves themselves are exact."""
+        return not self.variances[-1].any()
+
+    def variance(self, weights: FloatArray) -> float:
+        """The quadratic form w' (sum over cells of 1 1' / v)^-1 w, by recursion over the tree.
+
+        Below each cell let s = 1'K^-1 1, t = 1'K^-1 w, q = w'K^-1 w. Sums over children
+        give S, T, Q; the cell's own counter, of variance v, then shrinks them: s = S v/(S+v),
+        t = T v/(S+v), q = Q - T^2/(S+v).
+        """
+        own = self.variances[-1]
+        s, t, q = own, own * weights, own * weights**2
+        for level in range(self.hierarchy.levels - 2, -1, -1):
+            own = self.variances[level]
+            starts = self.hierarchy.child_starts(level)
+            s, t, q = (np.add.reduceat(x, starts, axis=1) for x in (s, t, q))
+            whole = s + own
+            s, t, q = s * own / whole, t * own / whole, q - t**2 / whole
+        return max(float(q.sum()), 0.0)
+
+
+def reconcile(
+    hierarchy: Hierarchy, values: tuple[FloatArray, ...], variances: tuple[FloatArray, ...]
+) -> FloatArray:
+    """The least-squares leaves from every level's counters, weighted by their variances.
+
+    Up the tree each cell averages its own counter with the sum of its children; down the
+    tree the difference is shared among the children in proportion to their variance
+    (Hay et al. 2010, with a variance of its own for every counter).
+    """
+    totals, spreads = [values[-1]], [variances[-1]]
+    for level in range(hierarchy.levels - 2, -1, -1):
+        starts = hierarchy.child_starts(level)
+        below = np.add.reduceat(totals[-1], starts, axis=1)
+        spread = np.add.reduceat(spreads[-1], starts, axis=1)
+        whole = spread + variances[level]
+        totals.append((spread * values[level] + variances[level] * below) / whole)
+        spreads.append(spread * variances[level] / whole)
+    final = totals.pop()
+    spreads.pop()
+    for level in range(hierarchy.levels - 1):
+        starts = hierarchy.child_starts(level)
+        children, spread = totals.pop(), spreads.pop()
+        sizes = np.diff(np.append(starts, children.shape[1]))
+        missing = final - np.add.reduceat(children, starts, axis=1)
+        shares = spread / np.repeat(np.add.reduceat(spread, starts, axis=1), sizes, axis=1)
+        final = children + shares * np.repeat(missing, sizes, axis=1)
+    return final
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PrefixNoise:
+    """The noise of leaves read as differences of naive prefix sums, as in the paper.
+
+    A prefix adds, at every level, the cells before it within its parent
+    (`app:scorehist`), so a cell that is not its parent's last enters with the weight of the
+    leaf at its end minus that of the leaf at its parent's end.
+    """
+
+    hierarchy: Hierarchy
+    variances: tuple[FloatArray, ...]
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether the leaves themselves are exact."""
+        return not self.variances[-1].any()
+
+    def variance(self, weights: FloatArray) -> float:
+        """Sum over cells of their variance times their squared weight."""
+        total = 0.0
+        parent_end = np.zeros((2, 1))
+        for level, own in enumerate(self.variances):
+            at_end = weights[:, self.hierarchy.ends(level) - 1]
+            if level:
+                starts = self.hierarchy.child_starts(level - 1)
+                sizes = np.diff(np.append(starts, at_end.shape[1]))
+                used = at_end - np.repeat(parent_end, sizes, axis=1)
+            else:
+                used = at_end
+            total += float((own * used**2).sum())
+            parent_end = at_end
+        return total
+
+
+def prefix_leaves(hierarchy: Hierarchy, values: tuple[FloatArray, ...]) -> FloatArray:
+    """Leaves as differences of the paper's naive prefix sums (`app:scorehist`)."""
+    # The count before each cell of a level: that before its parent plus its earlier siblings.
+    before = np.zeros((2, 1))
+    for level, own in enumerate(values):
+        running = np.cumsum(own, axis=1) - own
+        if level:
+            starts = hierarchy.child_starts(level - 1)
+            sizes = np.diff(np.append(starts, own.shape[1]))
+            running = running - np.repeat(running[:, starts] - before, sizes, axis=1)
+        before = running
+    end = values[0].sum(axis=1, keepdims=True)
+    return np.diff(np.concatenate([before, end], axis=1), axis=1)
 
 
 def merged(base: NoiseModel, sizes: IntArray) -> NoiseModel:

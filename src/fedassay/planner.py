@@ -1,22 +1,36 @@
-"""The choice of a survey's parameters; nothing else in the package chooses them."""
+"""The choice of a survey's parameters; nothing else in the package chooses them.
 
-from collections.abc import Sequence
+Every candidate is judged by the closed form: the expected counts of a model of the scores,
+put through the same estimators and noise model that will read the tally.
+"""
+
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from fractions import Fraction
+from math import log, sqrt
+
+import numpy as np
 
 from fedassay.decode import Readout
 from fedassay.errors import SettingInvalid
+from fedassay.estimate import Estimate, NotEnoughData
 from fedassay.examples import Examples, FloatArray
 from fedassay.grid import Grid
-from fedassay.hierarchy import Hierarchy
-from fedassay.mechanisms import Exact, Unit
-from fedassay.survey import Survey
+from fedassay.hierarchy import Hierarchy, fanouts_for
+from fedassay.histogram import ScoreHistogram
+from fedassay.mechanisms import Exact, Polya, Unit, check_epsilon
+from fedassay.metrics import accuracy, precision, recall, roc_auc
+from fedassay.noise import NoiseModel, TreeNoise
+from fedassay.scoremodel import binormal, from_reference, on_grid
+from fedassay.survey import EveryLevel, LevelPolicy, OneLevel, Survey
 
 
 class Privacy(Enum):
-    """The paper's three privacy models (`sec:privacymodels`)."""
+    """The paper's privacy models (`sec:privacymodels`)."""
 
     SECURE = "secure"
+    DISTRIBUTED = "distributed"
 
 
 class Preset(Enum):
@@ -25,7 +39,16 @@ class Preset(Enum):
     DEFAULT = "default"
     """The best we know."""
     PAPER = "paper"
-    """As the paper did it: binary tree of height 10, 100 quantile buckets."""
+    """As the paper did it: binary tree of height 10, naive prefix sums, 100 quantile buckets."""
+
+
+class LevelChoice(Enum):
+    """How a tree's levels share the clients (`app:scorehist`)."""
+
+    EVERY = "every"
+    """Every client reports on every level; epsilon is split."""
+    BATCHES = "batches"
+    """Clients are split into batches with one level each; each pays epsilon once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,14 +56,21 @@ class Request:
     """What a user asks of a survey; None leaves the choice to the planner."""
 
     privacy: Privacy = Privacy.SECURE
+    epsilon: Fraction | None = None
+    clients: int | None = None
+    positive_rate: float | None = None
     preset: Preset = Preset.DEFAULT
+    levels: LevelChoice = LevelChoice.EVERY
     height: int | None = None
     fanout: int | None = None
+    budget: tuple[Fraction, ...] | None = None
+    """Shares of epsilon per level, top down."""
     buckets: int | None = None
     thresholds: tuple[float, ...] = ()
     reference: Examples | FloatArray | None = None
     unit: Unit = Unit()
-    minimum_reports: int = 2
+    minimum_reports: int | None = None
+    colluders: int = 0
     model_digest: str | None = None
 
 
@@ -52,49 +82,179 @@ class Choice:
     readout: Readout
 
 
-_PAPER_HEIGHT = 10
-_PAPER_BUCKETS = 100
+PAPER_HEIGHT = 10
+PAPER_BUCKETS = 100
 _REFERENCE_CELLS = 2**12
+# Nobody said how rare positives are, nor how good the classifier is.
+_UNKNOWN_RATE = 0.3
+_UNKNOWN_AUCS = (0.75, 0.9)
 
 
 def choose(request: Request) -> Choice:
     """Fill in everything that the request leaves open."""
     _check(request)
-    paper = request.preset is Preset.PAPER
-    grid = _grid(request)
-    if paper or request.height is not None or request.fanout is not None:
+    readout = readout_for(request.preset, request.buckets)
+    if request.privacy is Privacy.SECURE:
+        return Choice(_secure(request), readout)
+    if request.preset is Preset.PAPER or request.height is not None:
+        grid = _given_grid(request)
+        hierarchy = Hierarchy.regular(grid.cells, request.fanout or 2)
+        return Choice(_distributed(request, grid, hierarchy, request.budget), readout)
+    models = _models(request)
+    best = min(_candidates(request), key=lambda survey: _score(survey, models, request))
+    return Choice(best, readout)
+
+
+def readout_for(preset: Preset, buckets: int | None) -> Readout:
+    """How a preset reads a tally."""
+    if preset is Preset.PAPER:
+        return Readout(smooth=False, reconcile=False, buckets=buckets or PAPER_BUCKETS)
+    return Readout(buckets=buckets)
+
+
+def expected_histogram(survey: Survey, model: ScoreHistogram) -> ScoreHistogram:
+    """What decoding would give on average, with the noise it would carry."""
+    counts = on_grid(model, survey.grid)
+    reports = max(survey.minimum_reports, 1)
+    noise: NoiseModel = TreeNoise(
+        survey.hierarchy,
+        tuple(
+            np.full((2, cells), max(reports * mechanism.law().variance_per_report, 1e-300))
+            for mechanism, cells in zip(
+                survey.mechanisms, survey.hierarchy.cells_per_level, strict=True
+            )
+        ),
+    )
+    return ScoreHistogram(survey.grid.edges, counts, noise)
+
+
+def _score(survey: Survey, models: list[ScoreHistogram], request: Request) -> float:
+    """The mean log of predicted errors: half for ROC AUC, half for thresholds."""
+    thresholds = request.thresholds or (0.1, 0.3, 0.5, 0.7, 0.9)
+    if len(thresholds) > 5:
+        thresholds = tuple(np.quantile(thresholds, (0.1, 0.3, 0.5, 0.7, 0.9), method="nearest"))
+    total = 0.0
+    for model in models:
+        expected = expected_histogram(survey, model)
+        total += log(_error(roc_auc(expected), roc_auc(model)))
+        at = [
+            log(_error(metric(expected, threshold), metric(model, threshold)))
+            for threshold in thresholds
+            for metric in (precision, recall, accuracy)
+        ]
+        total += sum(at) / len(at)
+    return total
+
+
+def _error(found: Estimate, truth: Estimate) -> float:
+    """Noise, binning spread and bias together; 1 where there would be no answer."""
+    if isinstance(found, NotEnoughData) or isinstance(truth, NotEnoughData):
+        return 1.0
+    bias = found.value - truth.value
+    return sqrt(found.noise_sd**2 + found.binning_sd**2 + bias**2) + 1e-12
+
+
+def _models(request: Request) -> list[ScoreHistogram]:
+    clients = float(request.clients or request.minimum_reports or 1)
+    if request.reference is not None:
+        rate = request.positive_rate
+        return [from_reference(request.reference, clients=clients, positive_rate=rate)]
+    rate = request.positive_rate or _UNKNOWN_RATE
+    return [binormal(clients=clients, positive_rate=rate, auc=auc) for auc in _UNKNOWN_AUCS]
+
+
+def _candidates(request: Request) -> Iterator[Survey]:
+    for leaves in (8, 16, 32, 64, 128, 256, 512, 1024):
+        for grid in _grids(request, leaves):
+            for levels in (1, 2, 3):
+                fanouts = fanouts_for(grid.cells, levels)
+                if grid.cells < 2 ** (levels + 1):
+                    continue
+                hierarchy = Hierarchy(grid.cells, fanouts)
+                for budget in _budgets(levels):
+                    yield _distributed(request, grid, hierarchy, budget)
+
+
+def _budgets(levels: int) -> list[tuple[Fraction, ...]]:
+    """Shares of epsilon, from equal to steep either way."""
+    weights = [range(levels, 0, -1), (1,) * levels, range(1, levels + 1)]
+    distinct = dict.fromkeys(tuple(Fraction(w, sum(row)) for w in row) for row in weights)
+    return list(distinct)
+
+
+def _grids(request: Request, leaves: int) -> list[Grid]:
+    if request.reference is not None:
+        return [_warped(request.reference, leaves).with_edges_at(request.thresholds)]
+    shapes = [Grid.uniform(leaves), Grid.arcsine(leaves)]
+    return [shape.with_edges_at(request.thresholds) for shape in shapes]
+
+
+def _warped(reference: Examples | FloatArray, cells: int) -> Grid:
+    if isinstance(reference, Examples):
+        return Grid.warped(reference.scores, cells, labels=reference.labels)
+    return Grid.warped(reference, cells)
+
+
+def _given_grid(request: Request) -> Grid:
+    """The grid when the user fixes its size."""
+    cells = (request.fanout or 2) ** (request.height or PAPER_HEIGHT)
+    if request.preset is Preset.PAPER:
+        return Grid.uniform(cells)
+    if request.reference is not None:
+        return _warped(request.reference, cells).with_edges_at(request.thresholds)
+    return Grid.uniform(cells).with_edges_at(request.thresholds)
+
+
+def _secure(request: Request) -> Survey:
+    if request.preset is Preset.PAPER or request.height is not None:
+        grid = _given_grid(request)
         hierarchy = Hierarchy.regular(grid.cells, request.fanout or 2)
     else:
-        # Without noise the leaves say it all.
+        # Without noise cells cost nothing, and the leaves say it all.
+        reference = request.reference
+        grid = Grid.fine() if reference is None else _warped(reference, _REFERENCE_CELLS)
+        grid = grid.with_edges_at(request.thresholds)
         hierarchy = Hierarchy.flat(grid.cells)
-    survey = Survey(
+    return Survey(
         grid=grid,
         hierarchy=hierarchy,
         mechanisms=(Exact(),) * hierarchy.levels,
         unit=request.unit,
-        minimum_reports=request.minimum_reports,
+        minimum_reports=2 if request.minimum_reports is None else request.minimum_reports,
+        colluders=request.colluders,
         model_digest=request.model_digest,
     )
-    buckets = request.buckets or (_PAPER_BUCKETS if paper else None)
-    return Choice(survey, Readout(smooth=not paper, buckets=buckets))
 
 
-def _grid(request: Request) -> Grid:
-    fanout = request.fanout or 2
-    if request.preset is Preset.PAPER:
-        return Grid.uniform(fanout ** (request.height or _PAPER_HEIGHT))
-    reference = request.reference
-    if reference is not None:
-        cells = fanout**request.height if request.height else _REFERENCE_CELLS
-        if isinstance(reference, Examples):
-            grid = Grid.warped(reference.scores, cells, labels=reference.labels)
-        else:
-            grid = Grid.warped(reference, cells)
-    elif request.height is not None:
-        grid = Grid.uniform(fanout**request.height)
-    else:
-        grid = Grid.fine()
-    return grid.with_edges_at(request.thresholds)
+def _distributed(
+    request: Request, grid: Grid, hierarchy: Hierarchy, budget: tuple[Fraction, ...] | None
+) -> Survey:
+    minimum = request.minimum_reports or request.clients or 2
+    epsilon = request.epsilon or Fraction(1)
+    levels = hierarchy.levels
+    if budget is not None and (len(budget) != levels or sum(budget) != 1 or min(budget) <= 0):
+        raise SettingInvalid(
+            f"a budget has one positive share for each of {levels} levels, adding up to 1; found "
+            f"{', '.join(map(str, budget))}."
+        )
+    shares = budget or (Fraction(1, levels),) * levels
+    policy: LevelPolicy = EveryLevel()
+    spent = [epsilon * share for share in shares]
+    if request.levels is LevelChoice.BATCHES and levels > 1:
+        policy, spent = OneLevel(shares), [epsilon] * levels
+        minimum = request.minimum_reports or max(2, int(minimum * min(shares) * 9 / 10))
+    return Survey(
+        grid=grid,
+        hierarchy=hierarchy,
+        mechanisms=tuple(
+            Polya(part, request.unit.sensitivity, minimum - request.colluders) for part in spent
+        ),
+        levels=policy,
+        unit=request.unit,
+        minimum_reports=minimum,
+        colluders=request.colluders,
+        model_digest=request.model_digest,
+    )
 
 
 def _check(request: Request) -> None:
@@ -112,7 +272,40 @@ def _check(request: Request) -> None:
             "the paper preset uses a uniform grid; a reference does not go with it. "
             "Drop --reference, or use the default preset."
         )
+    rate = request.positive_rate
+    if rate is not None and not 0.0 < rate < 1.0:
+        raise SettingInvalid(f"a positive rate must lie between 0 and 1; found {rate}.")
     check_thresholds(request.thresholds)
+    _check_privacy(request)
+
+
+def _check_privacy(request: Request) -> None:
+    if request.privacy is Privacy.SECURE:
+        if request.epsilon is not None:
+            raise SettingInvalid(
+                "exact sums spend no epsilon; found one. "
+                "Use --privacy distributed, or drop --epsilon."
+            )
+        return
+    if request.epsilon is None:
+        raise SettingInvalid("distributed differential privacy needs an epsilon. Add --epsilon 1.")
+    check_epsilon(request.epsilon)
+    minimum, clients = request.minimum_reports, request.clients
+    if minimum is None and clients is None:
+        raise SettingInvalid(
+            "noise shares are sized for a number of reports; found neither minimum_reports nor "
+            "clients. Add --minimum-reports N, the fewest that may arrive."
+        )
+    if minimum is not None and minimum < 2:
+        raise SettingInvalid(
+            f"minimum_reports must be at least 2; found {minimum}. One client alone is local "
+            "differential privacy."
+        )
+    if minimum is not None and clients is not None and minimum > clients:
+        raise SettingInvalid(
+            f"minimum_reports must not exceed the {clients} clients there are; found {minimum}. "
+            "Lower it, or find more clients."
+        )
 
 
 def check_thresholds(thresholds: Sequence[float]) -> None:
@@ -120,3 +313,5 @@ def check_thresholds(thresholds: Sequence[float]) -> None:
     for threshold in thresholds:
         if not 0.0 <= threshold <= 1.0:
             raise SettingInvalid(f"a threshold must lie in [0, 1]; found {threshold}. Scores do.")
+
+

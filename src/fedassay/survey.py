@@ -2,8 +2,8 @@
 
 import hashlib
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.grid import MAX_CELLS, Grid
 from fedassay.hierarchy import MAX_LEVELS, Hierarchy
 from fedassay.jsonfile import Fields, canonical, check_format, read_json, write_json
-from fedassay.mechanisms import Exact, Guarantee, Mechanism, Unit, UnitKind
+from fedassay.mechanisms import Exact, Guarantee, Mechanism, Neighbours, Polya, Unit, UnitKind
 
 SURVEY_FORMAT = "fedassay.survey/1"
 MAX_CLIENTS = 2**31
@@ -22,10 +22,27 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class EveryLevel:
-    """Each client reports on every level."""
+    """Each client reports on every level; what the levels cost adds up."""
 
 
-LevelPolicy = EveryLevel
+@dataclass(frozen=True, slots=True)
+class OneLevel:
+    """Each client reports on one level, which it chooses at random with these shares.
+
+    Guarantee: the choice does not depend on the data, so a client pays for one level only.
+    """
+
+    shares: tuple[Fraction, ...]
+
+    def __post_init__(self) -> None:
+        if min(self.shares) <= 0 or sum(self.shares) != 1:
+            raise SettingInvalid(
+                "the levels' shares of clients must be positive and add up to 1; found "
+                f"{', '.join(map(str, self.shares))}."
+            )
+
+
+LevelPolicy = EveryLevel | OneLevel
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +59,9 @@ class Survey:
     levels: LevelPolicy = EveryLevel()
     unit: Unit = Unit()
     minimum_reports: int = 2
+    """Below this many reports on a level, nothing is decoded and no noise guarantee holds."""
+    colluders: int = 0
+    """How many clients may pool their knowledge, and withhold their noise, at no loss."""
     model_digest: str | None = None
     fingerprint: bytes = field(init=False, repr=False, compare=False)
 
@@ -60,6 +80,17 @@ class Survey:
             raise SettingInvalid(
                 f"minimum_reports must be from 1 to {MAX_CLIENTS}; found {self.minimum_reports}."
             )
+        if not 0 <= self.colluders < self.minimum_reports:
+            raise SettingInvalid(
+                f"colluders must be from 0 to below minimum_reports, which is "
+                f"{self.minimum_reports}; found {self.colluders}. Ask for more reports."
+            )
+        if isinstance(self.levels, OneLevel) and len(self.levels.shares) != self.hierarchy.levels:
+            raise SettingInvalid(
+                f"there must be one share of clients for each of {self.hierarchy.levels} levels; "
+                f"found {len(self.levels.shares)}."
+            )
+        self._check_noise()
         if self.model_digest is not None and not _DIGEST.fullmatch(self.model_digest):
             raise SettingInvalid(
                 "a model digest is 64 lower-case hexadecimal digits (SHA-256 of the model file). "
@@ -67,6 +98,26 @@ class Survey:
             )
         digest = hashlib.sha256(canonical(self.to_json())).digest()
         object.__setattr__(self, "fingerprint", digest)
+
+    def _check_noise(self) -> None:
+        for mechanism in self.mechanisms:
+            if not isinstance(mechanism, Polya):
+                continue
+            if self.minimum_reports < 2:
+                raise SettingInvalid(
+                    "distributed noise needs minimum_reports of at least 2; found "
+                    f"{self.minimum_reports}. One client alone is local differential privacy."
+                )
+            if mechanism.shares != self.minimum_reports - self.colluders:
+                raise SettingInvalid(
+                    "noise must be sized for minimum_reports - colluders = "
+                    f"{self.minimum_reports - self.colluders} shares; found {mechanism.shares}."
+                )
+            if mechanism.sensitivity != self.unit.sensitivity:
+                raise SettingInvalid(
+                    f"the sensitivity for {self.unit} is {self.unit.sensitivity}; found "
+                    f"{mechanism.sensitivity}."
+                )
 
     @property
     def is_exact(self) -> bool:
@@ -76,13 +127,25 @@ class Survey:
     @property
     def guarantee(self) -> Guarantee:
         """What this survey promises to a client."""
+        epsilon = self.epsilon
         return Guarantee(
-            epsilon=None,
-            neighbours=None,
+            epsilon=epsilon,
+            neighbours=None if epsilon is None else Neighbours.ADD_OR_REMOVE,
             unit=self.unit,
             trust="secure aggregation, or whoever adds up the reports, to reveal only the sum",
             minimum_reports=self.minimum_reports,
+            colluders=self.colluders,
         )
+
+    @property
+    def epsilon(self) -> Fraction | None:
+        """What one unit spends in all, or None when a level is exact."""
+        spent = [
+            mechanism.epsilon for mechanism in self.mechanisms if isinstance(mechanism, Polya)
+        ]
+        if len(spent) < len(self.mechanisms):
+            return None
+        return max(spent) if isinstance(self.levels, OneLevel) else sum(spent, Fraction(0))
 
     def to_json(self) -> dict[str, Any]:
         """The canonical content, from which the fingerprint is made."""
@@ -90,10 +153,11 @@ class Survey:
             "format": SURVEY_FORMAT,
             "grid": _grid_json(self.grid),
             "fanouts": list(self.hierarchy.fanouts),
-            "levels": "every",
-            "mechanisms": [{"kind": mechanism.kind} for mechanism in self.mechanisms],
+            "levels": _levels_json(self.levels),
+            "mechanisms": [_mechanism_json(mechanism) for mechanism in self.mechanisms],
             "unit": {"kind": self.unit.kind.value, "max_examples": self.unit.max_examples},
             "minimum_reports": self.minimum_reports,
+            "colluders": self.colluders,
             "model_digest": self.model_digest,
         }
 
@@ -103,19 +167,23 @@ class Survey:
         fields = Fields(check_format(content, SURVEY_FORMAT, where), where)
         fields.only(
             "format", "grid", "fanouts", "levels", "mechanisms", "unit", "minimum_reports",
-            "model_digest",
+            "colluders", "model_digest",
         )  # fmt: skip
         try:
             grid = _grid_from_json(Fields(fields.get("grid"), f"{where}, grid"))
             fanouts = fields.integers("fanouts", MAX_LEVELS)
             digest = fields.get("model_digest")
+            unit = _unit_from_json(Fields(fields.get("unit"), f"{where}, unit"))
+            minimum = fields.integer("minimum_reports", 1, MAX_CLIENTS)
+            colluders = fields.integer("colluders", 0, minimum - 1)
             return cls(
                 grid=grid,
                 hierarchy=Hierarchy(grid.cells, tuple(fanouts)),
-                mechanisms=_mechanisms_from_json(fields, where),
-                levels=_levels_from_json(fields, where),
-                unit=_unit_from_json(Fields(fields.get("unit"), f"{where}, unit")),
-                minimum_reports=fields.integer("minimum_reports", 1, MAX_CLIENTS),
+                mechanisms=_mechanisms_from_json(fields, unit, minimum - colluders, where),
+                levels=_levels_from_json(Fields(fields.get("levels"), f"{where}, levels")),
+                unit=unit,
+                minimum_reports=minimum,
+                colluders=colluders,
                 model_digest=None if digest is None else fields.text("model_digest"),
             )
         except SettingInvalid as error:
@@ -145,31 +213,49 @@ def _grid_from_json(fields: Fields) -> Grid:
     return Grid.explicit(np.array(fields.numbers("edges", MAX_CELLS + 1)))
 
 
-_MECHANISMS: Mapping[str, type[Exact]] = {Exact.kind: Exact}
+def _mechanism_json(mechanism: Mechanism) -> dict[str, Any]:
+    if isinstance(mechanism, Polya):
+        return {"kind": mechanism.kind, "epsilon": str(mechanism.epsilon)}
+    return {"kind": mechanism.kind}
 
 
-def _mechanisms_from_json(fields: Fields, where: str) -> tuple[Mechanism, ...]:
+def _mechanisms_from_json(
+    fields: Fields, unit: Unit, shares: int, where: str
+) -> tuple[Mechanism, ...]:
     raw = fields.get("mechanisms")
     if not isinstance(raw, list) or not 1 <= len(raw) <= MAX_LEVELS:
         raise FileInvalid(f'{where}: "mechanisms" must list one mechanism per level.')
-    return tuple(_mechanism_from_json(Fields(item, f"{where}, mechanism")) for item in raw)
+    return tuple(
+        _mechanism_from_json(Fields(item, f"{where}, mechanism"), unit, shares) for item in raw
+    )
 
 
-def _mechanism_from_json(fields: Fields) -> Mechanism:
+def _mechanism_from_json(fields: Fields, unit: Unit, shares: int) -> Mechanism:
     kind = fields.text("kind")
-    if kind not in _MECHANISMS:
-        raise FileInvalid(
-            f"mechanisms are one of {sorted(_MECHANISMS)}; found {kind[:40]!r}. "
-            "Use the fedassay version that wrote the survey."
-        )
-    fields.only("kind")
-    return _MECHANISMS[kind]()
+    if kind == Exact.kind:
+        fields.only("kind")
+        return Exact()
+    if kind == Polya.kind:
+        fields.only("kind", "epsilon")
+        return Polya(fields.fraction("epsilon"), unit.sensitivity, shares)
+    raise FileInvalid(
+        f"mechanisms are {Exact.kind} or {Polya.kind}; found {kind[:40]!r}. "
+        "Use the fedassay version that wrote the survey."
+    )
 
 
-def _levels_from_json(fields: Fields, where: str) -> LevelPolicy:
-    if fields.text("levels") != "every":
-        raise FileInvalid(f'{where}: "levels" must be "every".')
-    return EveryLevel()
+def _levels_json(levels: LevelPolicy) -> dict[str, Any]:
+    if isinstance(levels, OneLevel):
+        return {"policy": "one", "shares": [str(share) for share in levels.shares]}
+    return {"policy": "every"}
+
+
+def _levels_from_json(fields: Fields) -> LevelPolicy:
+    if fields.text("policy") == "every":
+        fields.only("policy")
+        return EveryLevel()
+    fields.only("policy", "shares")
+    return OneLevel(tuple(fields.fractions("shares", MAX_LEVELS)))
 
 
 def _unit_from_json(fields: Fields) -> Unit:

@@ -6,11 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from fedassay.errors import FileInvalid, ReportDuplicate, ReportMalformed, SurveyMismatch
+from fedassay.errors import (
+    CountOverflow,
+    FileInvalid,
+    ReportDuplicate,
+    ReportMalformed,
+    SurveyMismatch,
+)
 from fedassay.examples import IntArray
-from fedassay.hierarchy import split_levels
 from fedassay.jsonfile import Fields, check_format
-from fedassay.survey import Survey
+from fedassay.survey import OneLevel, Survey
 from fedassay.wire import REPORT_ID_BYTES, Report
 
 TALLY_FORMAT = "fedassay.tally/1"
@@ -25,17 +30,25 @@ class Tally:
     """
 
     fingerprint: bytes
-    reports: int
+    reports: tuple[int, ...]
+    """How many reports each level has."""
     counters: IntArray
     report_ids: frozenset[bytes] = frozenset()
 
     def __post_init__(self) -> None:
+        if len(self.counters) and np.abs(self.counters).max() >= 2**31:
+            raise CountOverflow(
+                "sums must stay below 2^31, because secure aggregation counts modulo 2^32; "
+                "found a larger one. Tally fewer clients at a time."
+            )
         self.counters.flags.writeable = False
 
     @classmethod
     def zero(cls, survey: Survey) -> "Tally":
         """Nothing counted yet."""
-        return cls(survey.fingerprint, 0, np.zeros(survey.hierarchy.width, dtype=np.int64))
+        hierarchy = survey.hierarchy
+        empty = np.zeros(hierarchy.width, dtype=np.int64)
+        return cls(survey.fingerprint, (0,) * hierarchy.levels, empty)
 
     @classmethod
     def of(cls, survey: Survey, reports: Iterable[Report]) -> "Tally":
@@ -59,7 +72,7 @@ class Tally:
             )
         return Tally(
             self.fingerprint,
-            self.reports + other.reports,
+            tuple(a + b for a, b in zip(self.reports, other.reports, strict=True)),
             self.counters + other.counters,
             self.report_ids | other.report_ids,
         )
@@ -78,7 +91,11 @@ class Tally:
     def per_level(self, survey: Survey) -> tuple[IntArray, ...]:
         """The counters as (label x cell) arrays, coarsest level first."""
         self.require(survey)
-        return split_levels(self.counters, survey.hierarchy.cells_per_level)
+        return survey.hierarchy.split(self.counters)
+
+    def clients(self, survey: Survey) -> int:
+        """How many reports were counted in all."""
+        return sum(self.reports) if isinstance(survey.levels, OneLevel) else self.reports[0]
 
     def require(self, survey: Survey) -> None:
         """Raise `SurveyMismatch` unless this tally belongs to the survey."""
@@ -93,7 +110,7 @@ class Tally:
         return {
             "format": TALLY_FORMAT,
             "fingerprint": self.fingerprint.hex(),
-            "reports": self.reports,
+            "reports": list(self.reports),
             "counters": self.counters.tolist(),
             "report_ids": sorted(report_id.hex() for report_id in self.report_ids),
         }
@@ -108,12 +125,14 @@ class Tally:
             raise FileInvalid(
                 f"{where}: the survey has {survey.hierarchy.width} counters; found {len(counters)}."
             )
-        reports = fields.integer("reports", 0, 2**40)
+        reports = fields.integers("reports", survey.hierarchy.levels)
+        if len(reports) != survey.hierarchy.levels or min(reports) < 0:
+            raise FileInvalid(f'{where}: "reports" must hold a count for every level.')
         tally = cls(
             bytes.fromhex(_hex(fields.text("fingerprint"), 32, where)),
-            reports,
+            tuple(reports),
             np.array(counters, dtype=np.int64),
-            _ids(fields.get("report_ids"), reports, where),
+            _ids(fields.get("report_ids"), sum(reports), where),
         )
         tally.require(survey)
         return tally
@@ -125,7 +144,7 @@ class TallyBuilder:
     def __init__(self, start: Tally, survey: Survey) -> None:
         start.require(survey)
         self._survey = survey
-        self._reports = start.reports
+        self._reports = list(start.reports)
         self._counters = start.counters.copy()
         self._report_ids = set(start.report_ids)
 
@@ -146,15 +165,20 @@ class TallyBuilder:
                 "exact counts are never negative; this report has negative ones. "
                 "Ask the client to send it again."
             )
-        self._counters += report.counters
-        self._reports += 1
+        hierarchy = self._survey.hierarchy
+        if report.level is None:
+            self._counters += report.counters
+            self._reports = [count + 1 for count in self._reports]
+        else:
+            self._counters[hierarchy.counters(report.level)] += report.counters
+            self._reports[report.level] += 1
         self._report_ids.add(report.report_id)
 
     def tally(self) -> Tally:
         """The sum so far."""
         return Tally(
             self._survey.fingerprint,
-            self._reports,
+            tuple(self._reports),
             self._counters.copy(),
             frozenset(self._report_ids),
         )

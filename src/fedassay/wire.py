@@ -27,7 +27,7 @@ import numpy as np
 
 from fedassay.errors import ReportForeign, ReportMalformed, ReportTooLarge
 from fedassay.examples import IntArray
-from fedassay.survey import Survey
+from fedassay.survey import EveryLevel, OneLevel, Survey
 
 REPORT_ID_BYTES = 16
 _HEADER = struct.Struct("<4sBBBB32s16sI")
@@ -46,12 +46,15 @@ class Report:
     fingerprint: bytes
     report_id: bytes
     counters: IntArray
+    level: int | None = None
+    """The one level that the counters are of, or None for all levels."""
 
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Report)
             and self.fingerprint == other.fingerprint
             and self.report_id == other.report_id
+            and self.level == other.level
             and np.array_equal(self.counters, other.counters)
         )
 
@@ -75,8 +78,9 @@ def encode(report: Report) -> bytes:
     else:
         encoding, items = _DENSE, len(report.counters)
         body = report.counters.astype("<i4").tobytes()
+    level = _ALL_LEVELS if report.level is None else report.level
     header = _HEADER.pack(
-        _MAGIC, _VERSION, encoding, _ALL_LEVELS, 0, report.fingerprint, report.report_id, items
+        _MAGIC, _VERSION, encoding, level, 0, report.fingerprint, report.report_id, items
     )
     message = header + body
     return message + zlib.crc32(message).to_bytes(_CRC_BYTES, "little")
@@ -106,7 +110,7 @@ def decode(message: bytes, survey: Survey) -> Report:
         raise ReportMalformed(
             f"this fedassay reads report version {_VERSION}; found {version}. Update fedassay."
         )
-    if encoding not in (_DENSE, _SPARSE) or level != _ALL_LEVELS or zero != 0:
+    if encoding not in (_DENSE, _SPARSE) or zero != 0:
         raise ReportMalformed(f"a header field holds an unknown value. {_ASK_AGAIN}")
     if len(message) != _HEADER.size + items * (8 if encoding == _SPARSE else 4) + _CRC_BYTES:
         raise ReportMalformed(
@@ -120,8 +124,19 @@ def decode(message: bytes, survey: Survey) -> Report:
             f"this tally is for survey {survey.fingerprint.hex()[:12]}; the report answers "
             f"{fingerprint.hex()[:12]}. Tally it with its own survey file."
         )
-    counters = _counters(message, encoding, items, survey.hierarchy.width)
-    return Report(fingerprint, report_id, counters)
+    width = _expected_width(level, survey)
+    counters = _counters(message, encoding, items, width)
+    return Report(fingerprint, report_id, counters, None if level == _ALL_LEVELS else level)
+
+
+def _expected_width(level: int, survey: Survey) -> int:
+    """How many counters a report on this level has, if the survey asks for such reports."""
+    hierarchy = survey.hierarchy
+    if isinstance(survey.levels, EveryLevel) and level == _ALL_LEVELS:
+        return hierarchy.width
+    if isinstance(survey.levels, OneLevel) and level < hierarchy.levels:
+        return 2 * hierarchy.cells_per_level[level]
+    raise ReportMalformed(f"this survey does not ask for reports on level {level}. {_ASK_AGAIN}")
 
 
 def _counters(message: bytes, encoding: int, items: int, width: int) -> IntArray:

@@ -101,7 +101,7 @@ def answer(
             file,
             Columns(score, label),
             randomness=SystemRandomness(),
-            policy=ClientPolicy(smallest_cohort, digests),
+            policy=ClientPolicy(smallest_cohort, None, digests),
             progress=advance,
         )
     size = write_report(report, output)

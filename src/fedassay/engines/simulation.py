@@ -8,10 +8,11 @@ import numpy as np
 from fedassay.client import make_report
 from fedassay.decode import Readout, decode
 from fedassay.engines.tables import Cohort
-from fedassay.examples import Examples
+from fedassay.examples import Examples, IntArray
 from fedassay.histogram import ScoreHistogram
+from fedassay.mechanisms import UnitKind
 from fedassay.randomness import SimulatedRandomness
-from fedassay.survey import Survey
+from fedassay.survey import OneLevel, Survey
 from fedassay.tally import Tally, TallyBuilder
 from fedassay.wire import decode as decode_report
 from fedassay.wire import encode as encode_report
@@ -31,18 +32,60 @@ def tally_cohort(survey: Survey, cohort: Cohort, *, randomness: SimulatedRandomn
 
     The tally has the same distribution as that of `tally_each_client`.
     """
-    # Examples were checked when the cohort was read; the grid finds their leaf cells,
-    leaves = survey.grid.count(cohort.examples)
-    # the hierarchy sums cells up to its levels,
-    per_level = survey.hierarchy.climb(leaves)
+    # Examples were checked when the cohort was read. A client gives what the unit allows,
+    generator = randomness.generator
+    cohort = _limited(survey, cohort, generator)
+    # the grid finds leaf cells, for the clients that report on each level,
+    leaves, reports = _leaves_per_level(survey, cohort, generator)
+    # the hierarchy sums cells up to the level,
+    per_level = [survey.hierarchy.at_level(counts, i) for i, counts in enumerate(leaves)]
     # the mechanisms randomise what clients send, here summed over all clients,
     sums = [
-        mechanism.cohort(counts, reports=cohort.clients, generator=randomness.generator)
-        for mechanism, counts in zip(survey.mechanisms, per_level, strict=True)
+        mechanism.cohort(counts, reports=clients, generator=generator)
+        for mechanism, counts, clients in zip(survey.mechanisms, per_level, reports, strict=True)
     ]
     # and the tally is what arrives.
-    counters = np.concatenate([counts.ravel() for counts in sums])
-    return Tally(survey.fingerprint, cohort.clients, counters)
+    return Tally(survey.fingerprint, reports, np.concatenate([counts.ravel() for counts in sums]))
+
+
+def _limited(survey: Survey, cohort: Cohort, generator: np.random.Generator) -> Cohort:
+    """Keep at most `max_examples` rows of each client, chosen at random."""
+    if survey.unit.kind is not UnitKind.CLIENT or cohort.client_of_row is None:
+        return cohort
+    shuffled = generator.permutation(len(cohort.examples))
+    order = shuffled[np.argsort(cohort.client_of_row[shuffled], kind="stable")]
+    owner = cohort.client_of_row[order]
+    first = np.searchsorted(owner, np.arange(cohort.clients))
+    rank = np.arange(len(order)) - first[owner]
+    kept = order[rank < survey.unit.max_examples]
+    examples = Examples(cohort.examples.labels[kept], cohort.examples.scores[kept])
+    return Cohort(examples, cohort.client_of_row[kept], cohort.clients)
+
+
+def _leaves_per_level(
+    survey: Survey, cohort: Cohort, generator: np.random.Generator
+) -> tuple[list[IntArray], tuple[int, ...]]:
+    """Leaf counts and number of the clients that report on each level."""
+    levels = survey.hierarchy.levels
+    if not isinstance(survey.levels, OneLevel):
+        return [survey.grid.count(cohort.examples)] * levels, (cohort.clients,) * levels
+    shares = [float(share) for share in survey.levels.shares]
+    if cohort.client_of_row is None:
+        counts = survey.grid.count(cohort.examples)
+        split = generator.multinomial(counts, shares)
+        return list(np.moveaxis(split, -1, 0)), tuple(split.sum(axis=(0, 1)).tolist())
+    level_of_client = generator.choice(levels, size=cohort.clients, p=shares)
+    level_of_row = level_of_client[cohort.client_of_row]
+    leaves = [
+        survey.grid.count(
+            Examples(
+                cohort.examples.labels[level_of_row == level],
+                cohort.examples.scores[level_of_row == level],
+            )
+        )
+        for level in range(levels)
+    ]
+    return leaves, tuple(np.bincount(level_of_client, minlength=levels).tolist())
 
 
 def tally_each_client(

@@ -7,6 +7,7 @@ import numpy as np
 from fedassay.examples import IntArray
 from fedassay.mechanisms.exact import Exact
 from fedassay.mechanisms.law import Guarantee, Law, Neighbours, Unit, UnitKind
+from fedassay.mechanisms.polya import Polya, check_epsilon
 from fedassay.randomness import Randomness
 
 
@@ -28,4 +29,14 @@ class Mechanism(Protocol):
         ...
 
 
-__all__ = ["Exact", "Guarantee", "Law", "Mechanism", "Neighbours", "Unit", "UnitKind"]
+__all__ = [
+    "Exact",
+    "Guarantee",
+    "Law",
+    "Mechanism",
+    "Neighbours",
+    "Polya",
+    "Unit",
+    "UnitKind",
+    "check_epsilon",
+]

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
+from fedassay.errors import SettingInvalid
+
 
 @dataclass(frozen=True, slots=True)
 class Law:
@@ -46,6 +48,18 @@ class Unit:
     kind: UnitKind = UnitKind.EXAMPLE
     max_examples: int = 1
 
+    def __post_init__(self) -> None:
+        if self.max_examples < 1 or (self.kind is UnitKind.EXAMPLE and self.max_examples != 1):
+            raise SettingInvalid(
+                "max_examples goes with the client unit and is at least 1; found "
+                f"{self.max_examples} with unit {self.kind.value}. Use --unit client."
+            )
+
+    @property
+    def sensitivity(self) -> int:
+        """How much a level's counters change in all when one unit is added or removed."""
+        return self.max_examples
+
     def __str__(self) -> str:
         if self.kind is UnitKind.EXAMPLE:
             return "one example"
@@ -74,7 +88,10 @@ class Guarantee:
                 "The exact sum over all clients is revealed and nothing is randomised; single "
                 f"reports stay hidden if you trust {self.trust}. No differential privacy."
             )
+        withstands = f"at least {self.minimum_reports:,} reports arrive"
+        if self.colluders:
+            withstands += f" and at most {self.colluders:,} of their clients collude"
         return (
             f"{float(self.epsilon):g}-differential privacy for {self.unit} "
-            f"({self.neighbours.value} neighbours), if you trust {self.trust}."
+            f"({self.neighbours.value} neighbours) while {withstands}, if you trust {self.trust}."
         )

@@ -41,9 +41,16 @@ def metric_name(name: str, threshold: float) -> str:
     return f"{name}@{threshold!r}"
 
 
-def named_metrics(histogram: ScoreHistogram, thresholds: Sequence[float]) -> dict[str, Estimate]:
-    """Every metric of a histogram, by name."""
-    found = {name: metric(histogram) for name, metric in OVERALL.items()}
+def named_metrics(
+    histogram: ScoreHistogram, thresholds: Sequence[float], *, buckets: int | None = None
+) -> dict[str, Estimate]:
+    """Every metric of a histogram, by name.
+
+    With `buckets`, areas and scores come from that many quantile buckets, as in the paper's
+    AUC experiments; thresholds are always read from the cells.
+    """
+    merged = histogram if buckets is None else histogram.equi_depth(buckets)
+    found = {name: metric(merged) for name, metric in OVERALL.items()}
     for threshold in thresholds:
         for name, at in AT_THRESHOLD.items():
             found[metric_name(name, threshold)] = at(histogram, threshold)

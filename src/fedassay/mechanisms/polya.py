@@ -1,0 +1,100 @@
+"""Noise shares that add up to discrete Laplace noise (the paper's Distributed DP)."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import exp
+from typing import ClassVar
+
+import numpy as np
+
+from fedassay.errors import SettingInvalid
+from fedassay.examples import IntArray
+from fedassay.mechanisms.law import Law
+from fedassay.mechanisms.sampling import Dice
+from fedassay.randomness import Randomness
+
+LARGEST_EPSILON = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Polya:
+    """Each client adds to every counter the difference of two Polya(1/shares, a) variables.
+
+    Over at least `shares` honest clients the differences sum to discrete Laplace noise
+    with a = exp(-epsilon / sensitivity), or to that plus independent noise
+    (`sec:privacymodels`; Balle et al. 2020).
+
+    Guarantee: the sum of one level's counters over all clients is epsilon-differentially
+    private when adding or removing one unit changes the counters by at most
+    `sensitivity` in all, if at least `shares` honest clients' reports are in the sum and only
+    the sum is revealed. Proof: the discrete Laplace pmf falls by a factor of at most a per
+    step, so by at most exp(-epsilon) over `sensitivity` steps; further independent
+    noise is post-processing.
+    """
+
+    kind: ClassVar[str] = "polya"
+
+    epsilon: Fraction
+    sensitivity: int
+    shares: int
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        if self.sensitivity < 1 or self.shares < 1:
+            raise SettingInvalid(
+                "sensitivity and the number of noise shares must be at least 1; found "
+                f"{self.sensitivity} and {self.shares}."
+            )
+
+    @property
+    def step(self) -> Fraction:
+        """-log a: the loss of privacy when a counter changes by one."""
+        return self.epsilon / self.sensitivity
+
+    def law(self) -> Law:
+        """Unbiased; each report brings its share of the discrete Laplace variance."""
+        a = exp(-float(self.step))
+        return Law(1.0, 0.0, 2.0 * a / (1.0 - a) ** 2 / self.shares, 0.0)
+
+    def share(self, counts: IntArray, *, randomness: Randomness) -> IntArray:
+        """Return the client's counters with its exact share of the noise."""
+        return counts + self.noise(counts.size, randomness=randomness).reshape(counts.shape)
+
+    def noise(self, size: int, *, randomness: Randomness) -> IntArray:
+        """Draw one client's noise for `size` counters, exactly, at a cost that follows the nonzeros.
+
+        A Polya difference jumps by +k and by -k at rates a^k / (k shares). Candidate jumps
+        k = 1 + Geometric(a) come at the rate 2 size / (shares x), with x = -log a, and are
+        kept with probability (1 / k) (x / (e^x - 1)).
+        """
+        dice = Dice(randomness)
+        x_top, x_bottom = self.step.numerator, self.step.denominator
+        rate = Fraction(2 * size, self.shares) / self.step
+        noise = np.zeros(size, dtype=np.int64)
+        for _ in range(dice.poisson(rate.numerator, rate.denominator)):
+            jump = 1 + dice.geometric_exp(x_top, x_bottom)
+            if dice.bernoulli(1, jump) and dice.single_of_poisson(x_top, x_bottom):
+                noise[dice.below(size)] += jump if dice.bits(1) else -jump
+        return noise
+
+    def cohort(self, counts: IntArray, *, reports: int, generator: np.random.Generator) -> IntArray:
+        """Draw the sum of `reports` clients' shares at once; for simulation only."""
+        shape = reports / self.shares
+        success = -np.expm1(-float(self.step))
+        up = generator.negative_binomial(shape, success, counts.shape)
+        down = generator.negative_binomial(shape, success, counts.shape)
+        return counts + up - down
+
+
+def check_epsilon(epsilon: Fraction) -> None:
+    """Raise unless epsilon is positive and small enough to mean something."""
+    if not 0 < epsilon <= LARGEST_EPSILON:
+        raise SettingInvalid(
+            f"epsilon must be above 0 and at most {LARGEST_EPSILON}; found {float(epsilon):g}. "
+            "Common choices lie between 0.1 and 10."
+        )
+    if epsilon.denominator > 10**9:
+        raise SettingInvalid(
+            "epsilon must be a simple fraction or decimal (denominator at most 1e9); found "
+            f"{epsilon}. Round it."
+        )

@@ -1,0 +1,59 @@
+"""What scores may look like before anybody has counted them: the planner's model."""
+
+from math import log, sqrt
+
+import numpy as np
+
+from fedassay.errors import SettingInvalid
+from fedassay.examples import Examples, FloatArray
+from fedassay.grid import Grid
+from fedassay.histogram import ScoreHistogram
+
+_POINTS = 2**12
+
+
+def from_reference(
+    reference: Examples | FloatArray, *, clients: float, positive_rate: float | None
+) -> ScoreHistogram:
+    """Expected counts if the clients' scores are distributed as the reference's.
+
+    Without labels the scores are taken for probabilities.
+    """
+    grid = Grid.fine(_POINTS)
+    if isinstance(reference, Examples):
+        counts = grid.count(reference).astype(np.float64)
+    else:
+        labels = np.zeros(len(reference), dtype=np.uint8)
+        total = grid.count(Examples(labels, reference))[0]
+        middle = 0.5 * (grid.edges[1:] + grid.edges[:-1])
+        counts = np.stack([total * (1.0 - middle), total * middle])
+    sums = counts.sum(axis=1)
+    if not sums.all():
+        raise SettingInvalid("a reference needs both classes; found one only. Use a larger sample.")
+    rate = sums[1] / sums.sum() if positive_rate is None else positive_rate
+    shares = np.array([[1.0 - rate], [rate]]) * clients / sums[:, None]
+    return ScoreHistogram(grid.edges, counts * shares)
+
+
+def binormal(*, clients: float, positive_rate: float, auc: float) -> ScoreHistogram:
+    """Expected counts of a calibrated classifier whose log-odds are normal in each class."""
+    from scipy.special import ndtr, ndtri
+
+    if not 0.5 < auc < 1.0:
+        raise SettingInvalid(f"an assumed AUC must lie between 0.5 and 1; found {auc}.")
+    separation = sqrt(2.0) * float(ndtri(auc))
+    grid = Grid.fine(_POINTS)
+    inner = grid.edges[1:-1]
+    # With z normal around 0 or `separation`, log-odds = offset + separation z.
+    offset = log(positive_rate / (1.0 - positive_rate)) - separation**2 / 2.0
+    z = (np.log(inner) - np.log1p(-inner) - offset) / separation
+    below = np.stack([ndtr(z), ndtr(z - separation)])
+    below = np.concatenate([np.zeros((2, 1)), below, np.ones((2, 1))], axis=1)
+    totals = np.array([[clients * (1.0 - positive_rate)], [clients * positive_rate]])
+    return ScoreHistogram(grid.edges, np.diff(below, axis=1) * totals)
+
+
+def on_grid(model: ScoreHistogram, grid: Grid) -> FloatArray:
+    """The model's expected counts on another grid, label x cell."""
+    below = np.stack([np.interp(grid.edges, model.edges, row) for row in model.cumulative])
+    return np.diff(below, axis=1)
