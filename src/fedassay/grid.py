@@ -185,16 +185,16 @@ class Grid:
         for start in range(0, len(examples), _CHUNK_ROWS):
             scores = examples.scores[start : start + _CHUNK_ROWS]
             labels = examples.labels[start : start + _CHUNK_ROWS]
-            index = np.ceil(scores * table.scale).astype(np.intp)
-            if table.has_splits:
-                split = table.split[index]
-                if split.any():
-                    counts += self._count_by_search(scores[split], labels[split])
-            index += np.multiply(labels, len(table.cells), dtype=np.intp)
-            fine += np.bincount(index, minlength=len(fine))
-        kept = ~table.split
+            cells = np.ceil(scores * table.scale).astype(np.intp)
+            places = cells + np.multiply(labels, len(table.cells), dtype=np.intp)
+            fine += np.bincount(places, minlength=len(fine))
+            # Looking for the rows in split cells costs a fifth of it all: only if there are any.
+            if fine[table.splits].any():
+                fine[table.splits] = 0
+                in_split = table.is_split[cells]
+                counts += self._count_by_search(scores[in_split], labels[in_split])
         for label, row in enumerate(fine.reshape(2, -1)):
-            np.add.at(counts[label], table.cells[kept], row[kept])
+            np.add.at(counts[label], table.cells, row)
         return counts
 
     def _count_by_search(self, scores: FloatArray, labels: LabelArray) -> IntArray:
@@ -208,8 +208,9 @@ class _FineTable:
 
     scale: float
     cells: IntArray
-    split: npt.NDArray[np.bool_]
-    has_splits: bool
+    is_split: npt.NDArray[np.bool_]
+    splits: IntArray
+    """Places of the split ones, over label x fine cell."""
 
 
 @lru_cache(maxsize=8)
@@ -220,13 +221,13 @@ def _fine_table(grid: Grid) -> _FineTable:
         if len(inside) <= _FEW_SPLITS:
             break
     scale = 2**bits
-    split = np.zeros(scale + 1, dtype=bool)
-    split[inside] = True
+    is_split = np.zeros(scale + 1, dtype=bool)
+    is_split[inside] = True
     return _FineTable(
         scale=float(scale),
         cells=grid.locate(np.arange(scale + 1) / scale),
-        split=split,
-        has_splits=bool(len(inside)),
+        is_split=is_split,
+        splits=np.concatenate([inside, inside + scale + 1]),
     )
 
 

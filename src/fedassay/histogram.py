@@ -135,6 +135,13 @@ class ScoreHistogram:
         )
         return start + inside, bucket, part
 
+    def parts(self, pieces: int) -> FloatArray:
+        """Interpolated counts of equal pieces of every bucket: label x bucket x piece."""
+        at = np.arange(pieces + 1) / pieces
+        start = (self.slopes[:, :-1] * self.widths)[..., None]
+        end = (self.slopes[:, 1:] * self.widths)[..., None]
+        return np.diff(_cubic(at, self.counts[..., None], start, end), axis=-1)
+
     def merge(self, boundaries: IntArray) -> "ScoreHistogram":
         """Sum neighbouring buckets; boundaries are positions of edges to keep, ends included."""
         starts = boundaries[:-1]
@@ -199,7 +206,9 @@ def _end_slope(near: float, far: float, first: FloatArray, second: FloatArray) -
     return np.where(overshoots, 3.0 * first, slope)
 
 
-def _cubic(part: float, rise: FloatArray, start: FloatArray, end: FloatArray) -> FloatArray:
+def _cubic(
+    part: float | FloatArray, rise: FloatArray, start: FloatArray, end: FloatArray
+) -> FloatArray:
     """Hermite cubic from 0 to `rise`, with end slopes per unit of `part`."""
     square, cube = part * part, part * part * part
     return (

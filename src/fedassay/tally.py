@@ -145,6 +145,7 @@ class TallyBuilder:
         start.require(survey)
         self._survey = survey
         self._reports = list(start.reports)
+        self._is_exact = survey.is_exact
         self._counters = start.counters.copy()
         self._report_ids = set(start.report_ids)
 
@@ -160,7 +161,7 @@ class TallyBuilder:
                 f"a report counts once; {report.report_id.hex()[:12]} is already in the tally. "
                 "Nothing to do: it was counted the first time."
             )
-        if self._survey.is_exact and report.counters.min(initial=0) < 0:
+        if self._is_exact and report.counters.min(initial=0) < 0:
             raise ReportMalformed(
                 "exact counts are never negative; this report has negative ones. "
                 "Ask the client to send it again."

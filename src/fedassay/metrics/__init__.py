@@ -1,6 +1,7 @@
 """Metrics: functions of a `ScoreHistogram` that return an `Estimate` or a curve of them."""
 
-from fedassay.metrics.areas import auc_guideline, average_precision, roc_auc
+from fedassay.metrics.areas import auc_guideline, roc_auc
+from fedassay.metrics.average_precision import average_precision
 from fedassay.metrics.curves import (
     Curve,
     ThresholdChoice,

@@ -10,9 +10,27 @@ from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.delta import counts_estimate, missing_class
 
-# Gauss-Legendre nodes and weights on [0, 1]; three points are exact to degree 5.
+# In a bucket, the cumulative count at part t is a cubic in t, linear in (slope at the start,
+# rise, slope at the end). So the pairs with the positive above, the integral of negatives below
+# times density of positives, are a bilinear form. Three Gauss-Legendre nodes are exact to
+# degree 5, which it has.
 _NODES = 0.5 + 0.5 * np.array([-sqrt(0.6), 0.0, sqrt(0.6)])
 _NODE_WEIGHTS = np.array([5.0, 8.0, 5.0]) / 18.0
+_BELOW = np.stack(
+    [
+        _NODES**3 - 2 * _NODES**2 + _NODES,
+        3 * _NODES**2 - 2 * _NODES**3,
+        _NODES**3 - _NODES**2,
+    ]
+)
+_DENSITY = np.stack(
+    [
+        3 * _NODES**2 - 4 * _NODES + 1,
+        6 * _NODES - 6 * _NODES**2,
+        3 * _NODES**2 - 2 * _NODES,
+    ]
+)
+_PAIRS = _BELOW * _NODE_WEIGHTS @ _DENSITY.T
 
 
 def roc_auc(histogram: ScoreHistogram, *, max_fpr: float | None = None) -> Estimate:
@@ -60,56 +78,17 @@ def auc_guideline(buckets: int) -> float:
     return 1.0 / (3.0 * buckets * buckets)
 
 
-def average_precision(histogram: ScoreHistogram) -> Estimate:
-    """The mean precision over the positives' scores, as in scikit-learn."""
-    undefined = missing_class(histogram)
-    if undefined is not None:
-        return undefined
-    p, n = histogram.positives[::-1], histogram.negatives[::-1]
-    P = histogram.total_positives
-    # Noisy counts may be negative; a precision needs counts that are not.
-    more_p, more_n = np.maximum(p, 0.0), np.maximum(n, 0.0)
-    tp = np.maximum(np.cumsum(p) - p, 0.0)
-    fp = np.maximum(np.cumsum(n) - n, 0.0)
-    mean, low, high = _mean_precisions(tp, fp, more_p, more_n)
-    value = float(p @ mean / P)
-    bound = float(max(more_p @ (high - mean), more_p @ (mean - low)) / P)
-    # In a random order the precisions vary within their range; tied scores take one end.
-    tie = _share(tp + more_p, tp + fp + more_p + more_n)
-    loose = (more_p * ((high - low) ** 2 / 12.0)).sum()
-    spike = (histogram.spikes[1, ::-1] * (mean - tie)).sum()
-    gradient = _precision_gradient(histogram, value)
-    return counts_estimate(
-        histogram,
-        value,
-        gradient,
-        binning_bound=bound,
-        binning_sd=sqrt(loose + spike**2) / P,
-    )
-
-
 def _pairs_within(histogram: ScoreHistogram) -> FloatArray:
     """Expected pairs per bucket with the positive above the negative."""
     p, n = histogram.positives, histogram.negatives
     if not histogram.smooth or histogram.buckets < 2:
         return 0.5 * p * n
-    busy = np.flatnonzero((p != 0.0) & (n != 0.0))
-    width = histogram.widths[busy]
-    start = histogram.slopes[:, busy] * width
-    end = histogram.slopes[:, busy + 1] * width
-    pairs = np.zeros(histogram.buckets)
-    for t, weight in zip(_NODES, _NODE_WEIGHTS, strict=True):
-        below = (
-            (t**3 - 2 * t**2 + t) * start[0]
-            + (3 * t**2 - 2 * t**3) * n[busy]
-            + (t**3 - t**2) * end[0]
-        )
-        density = (
-            (3 * t**2 - 4 * t + 1) * start[1]
-            + (6 * t - 6 * t**2) * p[busy]
-            + (3 * t**2 - 2 * t) * end[1]
-        )
-        pairs[busy] += weight * below * density
+    # An empty bucket has slopes of 0 at both ends, hence no pairs.
+    starts = histogram.slopes[:, :-1] * histogram.widths
+    ends = histogram.slopes[:, 1:] * histogram.widths
+    negatives = np.stack([starts[0], n, ends[0]])
+    positives = np.stack([starts[1], p, ends[1]])
+    pairs: FloatArray = (negatives * (_PAIRS @ positives)).sum(axis=0)
     return pairs
 
 
@@ -166,41 +145,3 @@ def _partial_gradient(
     gain_n = np.where(inside, reach_p - ceiling, 0.0)
     mean_n = float((histogram.negatives * gain_n).sum() / N)
     return np.stack([(gain_n - mean_n) / N, (gain_p - area) / P])
-
-
-def _mean_precisions(
-    tp: FloatArray, fp: FloatArray, p: FloatArray, n: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Mean precision over each bucket's positives: evenly mixed, at worst, and at best."""
-    from scipy.special import digamma
-
-    ranks = np.maximum(p, 1.0)
-
-    def mean_of(offset: FloatArray, pace: FloatArray) -> FloatArray:
-        # The mean over k = 1..p of (tp + k) / (offset + pace k), in closed form.
-        base = offset / pace
-        tail = digamma(base + ranks + 1.0) - digamma(base + 1.0)
-        mean: FloatArray = 1.0 / pace + (tp - base) / pace * tail / ranks
-        return mean
-
-    one = np.ones_like(tp)
-    mixed = mean_of(tp + fp - 0.5 * n / ranks, one + n / ranks)
-    worst = mean_of(tp + fp + n, one)
-    best = _share(tp + ranks, tp + fp + ranks)
-    return mixed, worst, best
-
-
-def _precision_gradient(histogram: ScoreHistogram, value: float) -> FloatArray:
-    """How average precision moves with each count, with each bucket's scores tied."""
-    p, P = histogram.positives, histogram.total_positives
-    tp = P - histogram.cumulative[1, :-1]
-    called = np.maximum(tp + histogram.total_negatives - histogram.cumulative[0, :-1], 1.0)
-    at = tp / called
-    # One more example above a bucket lifts or lowers the precision at all buckets below it.
-    lift = np.cumsum(p * (1.0 - at) / called)
-    drop = np.cumsum(p * at / called)
-    return np.stack([-drop, at + lift - value]) / P
-
-
-def _share(part: FloatArray, whole: FloatArray) -> FloatArray:
-    return np.where(whole > 0.0, part / np.where(whole > 0.0, whole, 1.0), 0.0)

@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from fedassay.estimate import Estimate
 from fedassay.histogram import ScoreHistogram
-from fedassay.metrics.areas import average_precision, roc_auc
+from fedassay.metrics.areas import roc_auc
+from fedassay.metrics.average_precision import average_precision
 from fedassay.metrics.scores import brier, ks, log_loss, prevalence
 from fedassay.metrics.thresholds import (
     accuracy,

@@ -17,6 +17,7 @@ def brier(histogram: ScoreHistogram) -> Estimate:
     """The mean squared difference between score and label."""
     lo, hi = histogram.edges[:-1], histogram.edges[1:]
     mean = np.stack([_mean_square(lo, hi), _mean_square(1.0 - hi, 1.0 - lo)])
+    tilt = np.stack([hi**2 - lo**2, (1.0 - hi) ** 2 - (1.0 - lo) ** 2])
     low = np.stack([lo**2, (1.0 - hi) ** 2])
     high = np.stack([hi**2, (1.0 - lo) ** 2])
     return _mean_loss(histogram, mean, low, high)

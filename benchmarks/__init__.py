@@ -1,0 +1,1 @@
+"""Benchmarks against peers: `python -m benchmarks` measures and writes `benchmarks/README.md`."""

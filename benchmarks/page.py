@@ -1,0 +1,81 @@
+"""The page that the benchmarks write: sections of tables, the machine, how to repeat."""
+
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+_LIBRARIES = ("fedassay", "numpy", "scipy", "pyarrow", "scikit-learn", "torch", "torchmetrics")
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """What a figure should reach, and whether this run did."""
+
+    text: str
+    is_met: bool
+
+    def sentence(self) -> str:
+        """One line for the page."""
+        return f"Aim: {self.text}. {'Met.' if self.is_met else '**Missed.**'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One topic: a sentence, a table, and its aims."""
+
+    title: str
+    about: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    aims: Sequence[Aim] = ()
+
+    def markdown(self) -> str:
+        """The section as it stands on the page."""
+        rule = ["---", *["---:"] * (len(self.header) - 1)]
+        table = "\n".join(f"| {' | '.join(row)} |" for row in (self.header, rule, *self.rows))
+        parts = [f"## {self.title}", self.about, table, *(aim.sentence() for aim in self.aims)]
+        return "\n\n".join(parts)
+
+
+def page(sections: Sequence[Section]) -> str:
+    """The whole page."""
+    head = (
+        "# Benchmarks\n\n"
+        "Written by `make bench` (`python -m benchmarks`); every figure was measured in one run "
+        "on the machine below. Each is the best of several runs that take turns with its peers. "
+        "`python -m benchmarks --quick` prints a smaller run and writes nothing."
+    )
+    return "\n\n".join([head, _machine(), *(section.markdown() for section in sections)]) + "\n"
+
+
+def _machine() -> str:
+    rows = [
+        ("date", datetime.now(UTC).strftime("%Y-%m-%d")),
+        ("processor", f"{_processor()}, {os.cpu_count()} cores"),
+        ("system", f"{platform.system()} {platform.machine()}"),
+        ("Python", sys.version.split()[0]),
+        *((name, _version(name)) for name in _LIBRARIES),
+    ]
+    lines = "\n".join(f"| {name} | {value} |" for name, value in rows)
+    return f"| machine | |\n| --- | --- |\n{lines}"
+
+
+def _processor() -> str:
+    known = Path("/proc/cpuinfo")
+    if known.exists():
+        for line in known.read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or "unknown processor"
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"

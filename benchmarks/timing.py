@@ -1,0 +1,43 @@
+"""Timing: the best of several runs, because noise only ever adds time."""
+
+from collections.abc import Callable, Mapping
+from math import inf
+from time import perf_counter
+
+
+def best_of(runs: int, task: Callable[[], object]) -> float:
+    """The shortest of several runs, in seconds."""
+    return race(runs, {"task": task})["task"]
+
+
+def race(runs: int, tasks: Mapping[str, Callable[[], object]]) -> dict[str, float]:
+    """The shortest run of each task, in seconds; tasks take turns, so all see the same machine."""
+    best = dict.fromkeys(tasks, inf)
+    for _ in range(runs):
+        for name, task in tasks.items():
+            start = perf_counter()
+            task()
+            best[name] = min(best[name], perf_counter() - start)
+    return best
+
+
+def shown(seconds: float) -> str:
+    """A duration for people, with three significant digits.
+
+    >>> shown(0.0123456)
+    '12.3 ms'
+    """
+    for size, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if seconds >= size:
+            return f"{three_digits(seconds / size)} {unit}"
+    return f"{three_digits(seconds / 1e-9)} ns"
+
+
+def three_digits(value: float) -> str:
+    """Three significant digits, never in scientific notation.
+
+    >>> three_digits(12345.6), three_digits(1.0)
+    ('12,346', '1.00')
+    """
+    decimals = 2 if value < 10.0 else 1 if value < 100.0 else 0
+    return f"{value:,.{decimals}f}"

@@ -1,0 +1,95 @@
+"""The area under the precision-recall curve, as a mean of precisions."""
+
+from math import sqrt
+
+import numpy as np
+
+from fedassay.estimate import Estimate
+from fedassay.examples import FloatArray
+from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.delta import counts_estimate, missing_class
+
+_FEW_BUCKETS = 2**11
+_PARTS = 8
+
+
+def average_precision(histogram: ScoreHistogram) -> Estimate:
+    """The mean precision over the positives' scores, as in scikit-learn.
+
+    Within a bucket, spikes count as tied scores and the rest as evenly mixed.
+    """
+    undefined = missing_class(histogram)
+    if undefined is not None:
+        return undefined
+    P = histogram.total_positives
+    mean, low, high, tie = _mean_precisions(histogram)
+    value = float(histogram.positives @ mean / P)
+    positives = np.maximum(histogram.positives, 0.0)
+    tied = np.minimum(histogram.spikes[1], positives)
+    loose = ((positives - tied) * (high - low) ** 2 / 12.0).sum()
+    # Whether a spike is one score or several close ones is not known.
+    spike = (tied * (high - tie)).sum() / 4.0
+    return counts_estimate(
+        histogram,
+        value,
+        _gradient(histogram, value),
+        binning_bound=float(max(positives @ (high - mean), positives @ (mean - low)) / P),
+        binning_sd=sqrt(loose + spike**2) / P,
+    )
+
+
+def _mean_precisions(
+    histogram: ScoreHistogram,
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Mean precision over each bucket's positives: likely, at worst, at best, and if all tie."""
+    # Noisy counts may be negative; a precision needs counts that are not.
+    p, n = np.maximum(histogram.positives, 0.0), np.maximum(histogram.negatives, 0.0)
+    tp = np.maximum(histogram.total_positives - histogram.cumulative[1, 1:], 0.0)
+    fp = np.maximum(histogram.total_negatives - histogram.cumulative[0, 1:], 0.0)
+    ranks = np.maximum(p, 1.0)
+    worst = _mean_of(tp, ranks, tp + fp + n, np.ones_like(tp))
+    best = (tp + ranks) / (tp + fp + ranks)
+    tie = (tp + ranks) / np.maximum(tp + fp + ranks + n, 1.0)
+    if histogram.smooth and histogram.buckets <= _FEW_BUCKETS:
+        mixed = _mixed_in_parts(histogram, tp, fp)
+    else:
+        mixed = _mean_of(tp, ranks, tp + fp - 0.5 * n / ranks, 1.0 + n / ranks)
+    spiked = np.minimum(histogram.spikes.sum(axis=0), p + n)
+    share = np.where(p + n > 0.0, spiked / np.maximum(p + n, 1e-300), 0.0)
+    return np.clip(share * tie + (1.0 - share) * mixed, worst, best), worst, best, tie
+
+
+def _mixed_in_parts(histogram: ScoreHistogram, tp: FloatArray, fp: FloatArray) -> FloatArray:
+    """The mean precision when a bucket's scores follow its interpolated densities."""
+    inside = np.maximum(histogram.parts(_PARTS), 0.0)[..., ::-1]
+    # Positives and negatives above each part: those above the bucket, and its upper parts.
+    above = np.cumsum(inside, axis=-1) - inside
+    part_tp, part_fp = tp[:, None] + above[1], fp[:, None] + above[0]
+    p, n = inside[1], inside[0]
+    ranks = np.maximum(p, 1.0)
+    mean = _mean_of(part_tp, ranks, part_tp + part_fp - 0.5 * n / ranks, 1.0 + n / ranks)
+    total = p.sum(axis=1)
+    evenly: FloatArray = mean.mean(axis=1)
+    return np.where(total > 0.0, (p * mean).sum(axis=1) / np.maximum(total, 1e-300), evenly)
+
+
+def _mean_of(tp: FloatArray, ranks: FloatArray, offset: FloatArray, pace: FloatArray) -> FloatArray:
+    """The mean over k = 1..ranks of (tp + k) / (offset + pace k), in closed form."""
+    from scipy.special import digamma
+
+    base = offset / pace
+    tail = digamma(base + ranks + 1.0) - digamma(base + 1.0)
+    mean: FloatArray = 1.0 / pace + (tp - base) / pace * tail / ranks
+    return mean
+
+
+def _gradient(histogram: ScoreHistogram, value: float) -> FloatArray:
+    """How average precision moves with each count, with each bucket's scores tied."""
+    p, P = histogram.positives, histogram.total_positives
+    tp = P - histogram.cumulative[1, :-1]
+    called = np.maximum(tp + histogram.total_negatives - histogram.cumulative[0, :-1], 1.0)
+    at = tp / called
+    # One more example above a bucket lifts or lowers the precision at all buckets below it.
+    lift = np.cumsum(p * (1.0 - at) / called)
+    drop = np.cumsum(p * at / called)
+    return np.stack([-drop, at + lift - value]) / P
