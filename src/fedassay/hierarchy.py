@@ -86,9 +86,7 @@ class Hierarchy:
 
     def split(self, counters: IntArray) -> tuple[IntArray, ...]:
         """Cut the counters of all levels into (label x cell) arrays, one per level."""
-        return tuple(
-            counters[self.counters(level)].reshape(2, -1) for level in range(self.levels)
-        )
+        return tuple(counters[self.counters(level)].reshape(2, -1) for level in range(self.levels))
 
     def starts(self, level: int) -> IntArray:
         """The first leaf of each cell of a level."""

@@ -142,6 +142,12 @@ class ScoreHistogram:
         end = (self.slopes[:, 1:] * self.widths)[..., None]
         return np.diff(_cubic(at, self.counts[..., None], start, end), axis=-1)
 
+    def refined(self, pieces: int) -> tuple[FloatArray, FloatArray]:
+        """Edges and interpolated counts with every bucket cut into equal pieces."""
+        at = np.arange(pieces) / pieces
+        edges = (self.edges[:-1, None] + at * self.widths[:, None]).ravel()
+        return np.append(edges, self.edges[-1]), self.parts(pieces).reshape(2, -1)
+
     def merge(self, boundaries: IntArray) -> "ScoreHistogram":
         """Sum neighbouring buckets; boundaries are positions of edges to keep, ends included."""
         starts = boundaries[:-1]

@@ -25,6 +25,10 @@ class NoiseModel(Protocol):
         """Variance of the sum of weights x counts; weights are (label x cell)."""
         ...
 
+    def reports_for(self, growth: float) -> float:
+        """How many times the reports it takes for counts to grow so much against their noise."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class NoNoise:
@@ -38,6 +42,10 @@ class NoNoise:
     def variance(self, weights: FloatArray) -> float:
         """Always zero."""
         return 0.0
+
+    def reports_for(self, growth: float) -> float:
+        """There is no noise to outgrow."""
+        return 1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,6 +64,10 @@ class MergedNoise:
         """Give every cell its bucket's weight."""
         return self.base.variance(np.repeat(weights, self.sizes, axis=1))
 
+    def reports_for(self, growth: float) -> float:
+        """As for the cells."""
+        return self.base.reports_for(growth)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeNoise:
@@ -64,6 +76,8 @@ class TreeNoise:
     hierarchy: Hierarchy
     variances: tuple[FloatArray, ...]
     """Variance of every counter's own estimate, per level, label x cell."""
+    per_report: bool = False
+    """Whether the variance grows with the number of reports, as under local DP."""
 
     @property
     def is_zero(self) -> bool:
@@ -86,6 +100,10 @@ class TreeNoise:
             whole = s + own
             s, t, q = s * own / whole, t * own / whole, q - t**2 / whole
         return max(float(q.sum()), 0.0)
+
+    def reports_for(self, growth: float) -> float:
+        """Linear when the noise stays as it is, quadratic when every report adds some."""
+        return growth**2 if self.per_report else growth
 
 
 def reconcile(
@@ -128,6 +146,7 @@ class PrefixNoise:
 
     hierarchy: Hierarchy
     variances: tuple[FloatArray, ...]
+    per_report: bool = False
 
     @property
     def is_zero(self) -> bool:
@@ -149,6 +168,10 @@ class PrefixNoise:
             total += float((own * used**2).sum())
             parent_end = at_end
         return total
+
+    def reports_for(self, growth: float) -> float:
+        """Linear when the noise stays as it is, quadratic when every report adds some."""
+        return growth**2 if self.per_report else growth
 
 
 def prefix_leaves(hierarchy: Hierarchy, values: tuple[FloatArray, ...]) -> FloatArray:

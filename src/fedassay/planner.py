@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from math import log, sqrt
+from operator import itemgetter
 
 import numpy as np
 
@@ -58,6 +59,9 @@ class Request:
     privacy: Privacy = Privacy.SECURE
     epsilon: Fraction | None = None
     clients: int | None = None
+    """How many reports are expected."""
+    examples: int | None = None
+    """How many examples they hold together; None means one each."""
     positive_rate: float | None = None
     preset: Preset = Preset.DEFAULT
     levels: LevelChoice = LevelChoice.EVERY
@@ -85,6 +89,7 @@ class Choice:
 PAPER_HEIGHT = 10
 PAPER_BUCKETS = 100
 _REFERENCE_CELLS = 2**12
+_SHORTLIST = 12
 # Nobody said how rare positives are, nor how good the classifier is.
 _UNKNOWN_RATE = 0.3
 _UNKNOWN_AUCS = (0.75, 0.9)
@@ -100,9 +105,21 @@ def choose(request: Request) -> Choice:
         grid = _given_grid(request)
         hierarchy = Hierarchy.regular(grid.cells, request.fanout or 2)
         return Choice(_distributed(request, grid, hierarchy, request.budget), readout)
+    return Choice(_best(request), readout)
+
+
+def _best(request: Request) -> Survey:
+    """The candidate with the smallest predicted errors: first ROC AUC, then thresholds too."""
     models = _models(request)
-    best = min(_candidates(request), key=lambda survey: _score(survey, models, request))
-    return Choice(best, readout)
+    areas = [(_area_error(survey, models), survey) for survey in _candidates(request)]
+    shortlist = sorted(areas, key=itemgetter(0))[:_SHORTLIST]
+    thresholds = request.thresholds or (0.2, 0.5, 0.8)
+    if len(thresholds) > 3:
+        thresholds = tuple(np.quantile(thresholds, (0.2, 0.5, 0.8), method="nearest"))
+    scored = [
+        (area + _threshold_error(survey, models, thresholds), survey) for area, survey in shortlist
+    ]
+    return min(scored, key=itemgetter(0))[1]
 
 
 def readout_for(preset: Preset, buckets: int | None) -> Readout:
@@ -128,22 +145,26 @@ def expected_histogram(survey: Survey, model: ScoreHistogram) -> ScoreHistogram:
     return ScoreHistogram(survey.grid.edges, counts, noise)
 
 
-def _score(survey: Survey, models: list[ScoreHistogram], request: Request) -> float:
-    """The mean log of predicted errors: half for ROC AUC, half for thresholds."""
-    thresholds = request.thresholds or (0.1, 0.3, 0.5, 0.7, 0.9)
-    if len(thresholds) > 5:
-        thresholds = tuple(np.quantile(thresholds, (0.1, 0.3, 0.5, 0.7, 0.9), method="nearest"))
-    total = 0.0
-    for model in models:
-        expected = expected_histogram(survey, model)
-        total += log(_error(roc_auc(expected), roc_auc(model)))
-        at = [
-            log(_error(metric(expected, threshold), metric(model, threshold)))
-            for threshold in thresholds
-            for metric in (precision, recall, accuracy)
-        ]
-        total += sum(at) / len(at)
-    return total
+def _area_error(survey: Survey, models: list[ScoreHistogram]) -> float:
+    """The mean log of predicted ROC AUC errors over the models."""
+    errors = [
+        _error(roc_auc(expected_histogram(survey, model)), roc_auc(model)) for model in models
+    ]
+    return sum(map(log, errors)) / len(errors)
+
+
+def _threshold_error(
+    survey: Survey, models: list[ScoreHistogram], thresholds: Sequence[float]
+) -> float:
+    """The mean log of predicted errors of precision, recall and accuracy."""
+    errors = [
+        _error(metric(expected, threshold), metric(model, threshold))
+        for model in models
+        for expected in (expected_histogram(survey, model),)
+        for threshold in thresholds
+        for metric in (precision, recall, accuracy)
+    ]
+    return sum(map(log, errors)) / len(errors)
 
 
 def _error(found: Estimate, truth: Estimate) -> float:
@@ -155,31 +176,31 @@ def _error(found: Estimate, truth: Estimate) -> float:
 
 
 def _models(request: Request) -> list[ScoreHistogram]:
-    clients = float(request.clients or request.minimum_reports or 1)
+    examples = float(request.examples or request.clients or request.minimum_reports or 1)
     if request.reference is not None:
         rate = request.positive_rate
-        return [from_reference(request.reference, clients=clients, positive_rate=rate)]
+        return [from_reference(request.reference, examples=examples, positive_rate=rate)]
     rate = request.positive_rate or _UNKNOWN_RATE
-    return [binormal(clients=clients, positive_rate=rate, auc=auc) for auc in _UNKNOWN_AUCS]
+    return [binormal(examples=examples, positive_rate=rate, auc=auc) for auc in _UNKNOWN_AUCS]
 
 
 def _candidates(request: Request) -> Iterator[Survey]:
     for leaves in (8, 16, 32, 64, 128, 256, 512, 1024):
         for grid in _grids(request, leaves):
             for levels in (1, 2, 3):
-                fanouts = fanouts_for(grid.cells, levels)
-                if grid.cells < 2 ** (levels + 1):
+                # A level more pays off only when every level has several children.
+                if levels > 1 and grid.cells < 4**levels:
                     continue
-                hierarchy = Hierarchy(grid.cells, fanouts)
+                hierarchy = Hierarchy(grid.cells, fanouts_for(grid.cells, levels))
                 for budget in _budgets(levels):
                     yield _distributed(request, grid, hierarchy, budget)
 
 
 def _budgets(levels: int) -> list[tuple[Fraction, ...]]:
-    """Shares of epsilon, from equal to steep either way."""
-    weights = [range(levels, 0, -1), (1,) * levels, range(1, levels + 1)]
-    distinct = dict.fromkeys(tuple(Fraction(w, sum(row)) for w in row) for row in weights)
-    return list(distinct)
+    """Shares of epsilon: equal, and tilted towards the top or the bottom."""
+    tilts = (Fraction(2), Fraction(3, 2), Fraction(1), Fraction(2, 3))
+    rows = [[tilt ** (levels - level) for level in range(levels)] for tilt in tilts]
+    return list(dict.fromkeys(tuple(weight / sum(row) for weight in row) for row in rows))
 
 
 def _grids(request: Request, leaves: int) -> list[Grid]:
@@ -301,6 +322,11 @@ def _check_privacy(request: Request) -> None:
             f"minimum_reports must be at least 2; found {minimum}. One client alone is local "
             "differential privacy."
         )
+    if request.colluders >= (minimum or clients or 0):
+        raise SettingInvalid(
+            f"colluders must be fewer than the {minimum or clients} reports that noise is sized "
+            f"for; found {request.colluders}. Raise minimum_reports, or trust more clients."
+        )
     if minimum is not None and clients is not None and minimum > clients:
         raise SettingInvalid(
             f"minimum_reports must not exceed the {clients} clients there are; found {minimum}. "
@@ -313,5 +339,3 @@ def check_thresholds(thresholds: Sequence[float]) -> None:
     for threshold in thresholds:
         if not 0.0 <= threshold <= 1.0:
             raise SettingInvalid(f"a threshold must lie in [0, 1]; found {threshold}. Scores do.")
-
-

@@ -13,9 +13,9 @@ _POINTS = 2**12
 
 
 def from_reference(
-    reference: Examples | FloatArray, *, clients: float, positive_rate: float | None
+    reference: Examples | FloatArray, *, examples: float, positive_rate: float | None
 ) -> ScoreHistogram:
-    """Expected counts if the clients' scores are distributed as the reference's.
+    """Expected counts if clients' scores are distributed as the reference's.
 
     Without labels the scores are taken for probabilities.
     """
@@ -31,11 +31,11 @@ def from_reference(
     if not sums.all():
         raise SettingInvalid("a reference needs both classes; found one only. Use a larger sample.")
     rate = sums[1] / sums.sum() if positive_rate is None else positive_rate
-    shares = np.array([[1.0 - rate], [rate]]) * clients / sums[:, None]
+    shares = np.array([[1.0 - rate], [rate]]) * examples / sums[:, None]
     return ScoreHistogram(grid.edges, counts * shares)
 
 
-def binormal(*, clients: float, positive_rate: float, auc: float) -> ScoreHistogram:
+def binormal(*, examples: float, positive_rate: float, auc: float) -> ScoreHistogram:
     """Expected counts of a calibrated classifier whose log-odds are normal in each class."""
     from scipy.special import ndtr, ndtri
 
@@ -49,7 +49,7 @@ def binormal(*, clients: float, positive_rate: float, auc: float) -> ScoreHistog
     z = (np.log(inner) - np.log1p(-inner) - offset) / separation
     below = np.stack([ndtr(z), ndtr(z - separation)])
     below = np.concatenate([np.zeros((2, 1)), below, np.ones((2, 1))], axis=1)
-    totals = np.array([[clients * (1.0 - positive_rate)], [clients * positive_rate]])
+    totals = np.array([[examples * (1.0 - positive_rate)], [examples * positive_rate]])
     return ScoreHistogram(grid.edges, np.diff(below, axis=1) * totals)
 
 

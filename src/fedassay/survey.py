@@ -140,9 +140,7 @@ class Survey:
     @property
     def epsilon(self) -> Fraction | None:
         """What one unit spends in all, or None when a level is exact."""
-        spent = [
-            mechanism.epsilon for mechanism in self.mechanisms if isinstance(mechanism, Polya)
-        ]
+        spent = [mechanism.epsilon for mechanism in self.mechanisms if isinstance(mechanism, Polya)]
         if len(spent) < len(self.mechanisms):
             return None
         return max(spent) if isinstance(self.levels, OneLevel) else sum(spent, Fraction(0))

@@ -11,12 +11,20 @@ from fedassay.cli import options
 from fedassay.cli.console import err, estimates_table, out, progress, reasons
 from fedassay.cli.plots import write_plots
 from fedassay.client import ClientPolicy
-from fedassay.decode import Readout, require_enough
+from fedassay.decode import require_enough
 from fedassay.engines.files import answer_file, read_report, write_report
 from fedassay.engines.tables import Columns, read_reference, row_count
 from fedassay.errors import FedassayError, SurveyMismatch
 from fedassay.mechanisms import Unit, UnitKind
-from fedassay.planner import Preset, Privacy, Request, check_thresholds, choose
+from fedassay.planner import (
+    LevelChoice,
+    Preset,
+    Privacy,
+    Request,
+    check_thresholds,
+    choose,
+    readout_for,
+)
 from fedassay.randomness import SystemRandomness
 from fedassay.survey import Survey
 from fedassay.tally import Tally, TallyBuilder
@@ -27,6 +35,14 @@ SurveyArgument = Annotated[Path, typer.Argument(metavar="SURVEY", help="Survey f
 def new_survey(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Survey file.")],
     privacy: options.PrivacyOption = Privacy.SECURE,
+    epsilon: options.EpsilonOption = None,
+    clients: Annotated[
+        int | None, typer.Option(metavar="M", help="Expected reports (default: the minimum).")
+    ] = None,
+    examples: Annotated[
+        int | None, typer.Option(metavar="R", help="Expected rows in all (default: one each).")
+    ] = None,
+    positive_rate: options.RateOption = None,
     preset: options.PresetOption = Preset.DEFAULT,
     height: options.HeightOption = None,
     fanout: options.FanoutOption = None,
@@ -35,10 +51,11 @@ def new_survey(
     label: options.LabelOption = "label",
     threshold: options.ThresholdOption = None,
     minimum_reports: options.MinimumOption = None,
-    unit: Annotated[UnitKind, typer.Option(help="Whose data is one unit.")] = UnitKind.EXAMPLE,
-    max_examples: Annotated[
-        int, typer.Option(metavar="K", help="Most examples of a client, with --unit client.")
-    ] = 1,
+    colluders: options.ColludersOption = 0,
+    unit: options.UnitOption = UnitKind.EXAMPLE,
+    max_examples: options.MaxExamplesOption = 1,
+    levels: options.LevelsOption = LevelChoice.EVERY,
+    budget: options.BudgetOption = None,
     model: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Model file; its digest is recorded.")
     ] = None,
@@ -49,18 +66,27 @@ def new_survey(
 
       fedassay survey new -o survey.json
 
+      fedassay survey new --privacy distributed --epsilon 1 --minimum-reports 5000 -o survey.json
+
       fedassay survey new --threshold 0.3 --minimum-reports 5 --model model.bin -o survey.json
     """
     columns = Columns(score, label)
     request = Request(
         privacy=privacy,
+        epsilon=options.parse_fraction(epsilon, "epsilon"),
+        clients=clients,
+        examples=examples,
+        positive_rate=positive_rate,
         preset=preset,
+        levels=levels,
         height=height,
         fanout=fanout,
+        budget=options.parse_budget(budget),
         thresholds=tuple(threshold or ()),
         reference=None if reference is None else read_reference(reference, columns),
         unit=Unit(unit, max_examples),
-        minimum_reports=2 if minimum_reports is None else minimum_reports,
+        minimum_reports=minimum_reports,
+        colluders=colluders,
         model_digest=None if model is None else options.file_digest(model),
     )
     survey = choose(request).survey
@@ -79,8 +105,11 @@ def answer(
     score: options.ScoreOption = "score",
     label: options.LabelOption = "label",
     smallest_cohort: Annotated[
-        int, typer.Option(metavar="N", help="Refuse surveys that decode fewer reports.")
+        int, typer.Option(metavar="N", help="Refuse surveys that decode fewer honest reports.")
     ] = 1,
+    largest_epsilon: Annotated[
+        str | None, typer.Option(metavar="E", help="Refuse surveys that spend more.")
+    ] = None,
     model: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Refuse surveys of any other model.")
     ] = None,
@@ -101,7 +130,11 @@ def answer(
             file,
             Columns(score, label),
             randomness=SystemRandomness(),
-            policy=ClientPolicy(smallest_cohort, None, digests),
+            policy=ClientPolicy(
+                smallest_cohort,
+                options.parse_fraction(largest_epsilon, "the largest epsilon"),
+                digests,
+            ),
             progress=advance,
         )
     size = write_report(report, output)
@@ -136,8 +169,7 @@ def tally(
     survey = Survey.load(survey_file)
     thresholds = tuple(dict.fromkeys(threshold or (0.5,)))
     check_thresholds(thresholds)
-    smooth = preset is Preset.DEFAULT
-    readout = Readout(smooth, buckets or (None if smooth else 100))
+    readout = readout_for(preset, buckets)
     builder = TallyBuilder(_tally_so_far(output, survey), survey)
     rejected = 0
     with progress("reports", len(reports)) as advance:
@@ -152,7 +184,8 @@ def tally(
     assessment.save(output)
     counted = len(reports) - rejected
     out.print(
-        f"Counted {counted} of {len(reports)} reports, {assessment.tally.reports} in all; "
+        f"Counted {counted} of {len(reports)} reports, "
+        f"{assessment.tally.clients(survey):,} in all; "
         f"wrote {output}.",
         markup=False,
     )
@@ -208,8 +241,9 @@ def _tally_so_far(path: Path, survey: Survey) -> Tally:
 def _print_assessment(assessment: Assessment) -> None:
     estimates = assessment.estimates()
     histogram = assessment.histogram()
+    reports = assessment.tally.clients(assessment.survey)
     out.print(
-        f"{assessment.tally.reports:,} reports, {histogram.total:,.0f} examples, "
+        f"{reports:,} reports, {histogram.total:,.0f} examples, "
         f"{histogram.buckets:,} buckets. {assessment.survey.guarantee.sentence()}\n"
     )
     out.print(estimates_table(estimates))

@@ -1,13 +1,15 @@
 """Options that several commands share."""
 
 import hashlib
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from fedassay.errors import FileInvalid
-from fedassay.planner import Preset, Privacy
+from fedassay.errors import FileInvalid, SettingInvalid
+from fedassay.mechanisms import UnitKind
+from fedassay.planner import LevelChoice, Preset, Privacy
 
 ScoreOption = Annotated[str, typer.Option("--score", metavar="COL", help="Column with scores.")]
 LabelOption = Annotated[str, typer.Option("--label", metavar="COL", help="Column with labels.")]
@@ -42,7 +44,56 @@ MinimumOption = Annotated[
     int | None,
     typer.Option("--minimum-reports", metavar="N", help="Decode nothing below N reports."),
 ]
+EpsilonOption = Annotated[
+    str | None,
+    typer.Option("--epsilon", metavar="E", help="Privacy budget of the survey: 1, 0.5 or 1/3."),
+]
+ColludersOption = Annotated[
+    int, typer.Option("--colluders", metavar="C", help="Clients that may conspire at no loss.")
+]
+UnitOption = Annotated[UnitKind, typer.Option("--unit", help="What is protected.")]
+MaxExamplesOption = Annotated[
+    int,
+    typer.Option("--max-examples", metavar="K", help="Most examples of a client (--unit client)."),
+]
+RateOption = Annotated[
+    float | None,
+    typer.Option("--positive-rate", metavar="P", help="Expected share of positives."),
+]
+LevelsOption = Annotated[
+    LevelChoice, typer.Option("--levels", help="Split epsilon over levels, or clients.")
+]
+BudgetOption = Annotated[
+    str | None,
+    typer.Option("--budget", metavar="A,B,...", help="Shares of epsilon per level, top down."),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+def parse_fraction(text: str | None, name: str) -> Fraction | None:
+    """Read 1, 0.5 or 1/3 exactly."""
+    if text is None:
+        return None
+    try:
+        if len(text) > 40 or "e" in text.lower():
+            raise ValueError
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError) as error:
+        raise SettingInvalid(
+            f"{name} must be a number such as 1, 0.5 or 1/3; found {text[:40]!r}."
+        ) from error
+
+
+def parse_budget(text: str | None) -> tuple[Fraction, ...] | None:
+    """Read weights such as 2,1 as shares that add up to 1."""
+    if text is None:
+        return None
+    weights = [
+        parse_fraction(item, "a share of the budget") or Fraction(0) for item in text.split(",")
+    ]
+    if min(weights) <= 0:
+        raise SettingInvalid(f"shares of a budget must be positive; found {text[:40]!r}.")
+    return tuple(weight / sum(weights) for weight in weights)
 
 
 def file_digest(path: Path) -> str:

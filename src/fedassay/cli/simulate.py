@@ -19,8 +19,9 @@ from fedassay.engines.tables import Cohort, Columns, read_cohort, read_reference
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.estimate import Estimate
 from fedassay.jsonfile import write_json
+from fedassay.mechanisms import Unit, UnitKind
 from fedassay.metrics import named_metrics
-from fedassay.planner import Choice, Preset, Privacy, Request, choose
+from fedassay.planner import Choice, LevelChoice, Preset, Privacy, Request, choose
 from fedassay.randomness import SimulatedRandomness
 
 SIMULATION_FORMAT = "fedassay.simulation/1"
@@ -29,6 +30,8 @@ _EXAMPLES = """
 [bold]Examples[/bold]
 
   fedassay simulate scores.parquet --score s --label y --privacy secure
+
+  fedassay simulate scores.parquet --privacy distributed --epsilon 1 --trials 20
 
   fedassay simulate scores.csv --client hospital --threshold 0.3 --threshold 0.7 --json
 
@@ -42,6 +45,7 @@ def simulate_command(
     label: options.LabelOption = "label",
     client: options.ClientOption = None,
     privacy: options.PrivacyOption = Privacy.SECURE,
+    epsilon: options.EpsilonOption = None,
     preset: options.PresetOption = Preset.DEFAULT,
     height: options.HeightOption = None,
     fanout: options.FanoutOption = None,
@@ -49,6 +53,12 @@ def simulate_command(
     reference: options.ReferenceOption = None,
     threshold: options.ThresholdOption = None,
     minimum_reports: options.MinimumOption = None,
+    colluders: options.ColludersOption = 0,
+    unit: options.UnitOption = UnitKind.EXAMPLE,
+    max_examples: options.MaxExamplesOption = 1,
+    positive_rate: options.RateOption = None,
+    levels: options.LevelsOption = LevelChoice.EVERY,
+    budget: options.BudgetOption = None,
     trials: Annotated[int, typer.Option(metavar="R", help="Repeat the federation R times.")] = 1,
     seed: Annotated[
         int | None, typer.Option(metavar="N", help="Repeat the same random draws.")
@@ -74,13 +84,21 @@ def simulate_command(
     choice = choose(
         Request(
             privacy=privacy,
+            epsilon=options.parse_fraction(epsilon, "epsilon"),
+            clients=cohort.clients,
+            examples=_expected_examples(cohort, unit, max_examples),
+            positive_rate=positive_rate,
             preset=preset,
+            levels=levels,
             height=height,
             fanout=fanout,
+            budget=options.parse_budget(budget),
             buckets=buckets,
             thresholds=thresholds,
             reference=None if reference is None else read_reference(reference, columns),
-            minimum_reports=minimum_reports or min(2, cohort.clients),
+            unit=Unit(unit, max_examples),
+            minimum_reports=minimum_reports,
+            colluders=colluders,
         )
     )
     results, last = run_trials(
@@ -108,6 +126,11 @@ def simulate_command(
 simulate_command.__doc__ = f"{simulate_command.__doc__}\n{_EXAMPLES}"
 
 
+def _expected_examples(cohort: Cohort, unit: UnitKind, max_examples: int) -> int:
+    rows = len(cohort.examples)
+    return min(rows, cohort.clients * max_examples) if unit is UnitKind.CLIENT else rows
+
+
 def run_trials(
     choice: Choice,
     cohort: Cohort,
@@ -131,7 +154,7 @@ def run_trials(
                 tally = tally_cohort(choice.survey, cohort, randomness=randomness)
                 advance(1)
             histogram = decode(choice.survey, tally, readout=choice.readout)
-            results.append(named_metrics(histogram, thresholds))
+            results.append(named_metrics(histogram, thresholds, buckets=choice.readout.buckets))
     return results, Assessment(choice.survey, tally, choice.readout, thresholds)
 
 

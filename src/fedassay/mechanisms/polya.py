@@ -61,7 +61,7 @@ class Polya:
         return counts + self.noise(counts.size, randomness=randomness).reshape(counts.shape)
 
     def noise(self, size: int, *, randomness: Randomness) -> IntArray:
-        """Draw one client's noise for `size` counters, exactly, at a cost that follows the nonzeros.
+        """Draw one client's noise for `size` counters, at a cost that follows the nonzeros.
 
         A Polya difference jumps by +k and by -k at rates a^k / (k shares). Candidate jumps
         k = 1 + Geometric(a) come at the rate 2 size / (shares x), with x = -log a, and are

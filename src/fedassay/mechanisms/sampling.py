@@ -91,7 +91,5 @@ class Dice:
         # As `poisson`, for the count beyond the first.
         while True:
             k = self.half_geometric()
-            if all(
-                self.bernoulli(2 * numerator, denominator * (t + 1)) for t in range(1, k + 1)
-            ):
+            if all(self.bernoulli(2 * numerator, denominator * (t + 1)) for t in range(1, k + 1)):
                 return k == 0

@@ -7,7 +7,7 @@ import numpy as np
 from fedassay.estimate import Estimate
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
-from fedassay.metrics.delta import counts_estimate, missing_class
+from fedassay.metrics.delta import CLEAR_OF_NOISE, counts_estimate, missing_class
 
 _FEW_BUCKETS = 2**11
 _PARTS = 8
@@ -87,8 +87,11 @@ def _gradient(histogram: ScoreHistogram, value: float) -> FloatArray:
     """How average precision moves with each count, with each bucket's scores tied."""
     p, P = histogram.positives, histogram.total_positives
     tp = P - histogram.cumulative[1, :-1]
-    called = np.maximum(tp + histogram.total_negatives - histogram.cumulative[0, :-1], 1.0)
-    at = tp / called
+    # Where noise swamps the few examples above a bucket, their precision says nothing.
+    noise_sd = sqrt(histogram.noise.variance(np.ones_like(histogram.counts)))
+    called = tp + histogram.total_negatives - histogram.cumulative[0, :-1]
+    called = np.maximum(called, max(1.0, CLEAR_OF_NOISE * noise_sd))
+    at = np.clip(tp / called, 0.0, 1.0)
     # One more example above a bucket lifts or lowers the precision at all buckets below it.
     lift = np.cumsum(p * (1.0 - at) / called)
     drop = np.cumsum(p * at / called)

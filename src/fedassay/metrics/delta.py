@@ -2,9 +2,13 @@
 
 from math import sqrt
 
+import numpy as np
+
 from fedassay.estimate import Estimate, NotEnoughData, Shape
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
+
+CLEAR_OF_NOISE = 4.0
 
 
 def counts_estimate(
@@ -37,13 +41,34 @@ def sampling_variance(histogram: ScoreHistogram, gradient: FloatArray) -> float:
 
 def missing_class(histogram: ScoreHistogram) -> NotEnoughData | None:
     """Why a two-class metric is undefined, if it is."""
-    for name, count in (
-        ("positives", histogram.total_positives),
-        ("negatives", histogram.total_negatives),
-    ):
-        if count <= 0.0:
-            return NotEnoughData(
-                reason=f"both classes are needed; the tally has {count:.4g} {name}. "
-                "Gather reports from more clients."
-            )
+    for label, name in enumerate(("negatives", "positives")):
+        weights = np.zeros_like(histogram.counts)
+        weights[label] = 1.0
+        undefined = too_few(histogram, weights, name)
+        if undefined is not None:
+            return undefined
     return None
+
+
+def too_few(histogram: ScoreHistogram, weights: FloatArray, of: str) -> NotEnoughData | None:
+    """Why a ratio over this sum of counts is meaningless, if it is.
+
+    `fact:ratio` asks that the error of a denominator stay below half of it; with two
+    standard deviations for the error, the sum must be at least four of them.
+    """
+    found = float((weights * histogram.counts).sum())
+    noise_sd = sqrt(histogram.noise.variance(weights))
+    if found > 0.0 and found >= CLEAR_OF_NOISE * noise_sd:
+        return None
+    if noise_sd == 0.0:
+        return NotEnoughData(
+            reason=f"there must be {of} to divide by; the tally has {found:.4g}. "
+            "Choose another threshold, or gather reports from more clients."
+        )
+    growth = CLEAR_OF_NOISE * noise_sd / max(found, noise_sd)
+    return NotEnoughData(
+        reason=f"{of} must stand clear of the privacy noise, by {CLEAR_OF_NOISE:g} standard "
+        f"deviations; the tally has {found:.0f} with a standard deviation of {noise_sd:.0f}. "
+        f"About {histogram.noise.reports_for(growth):.2g} times the reports would do, or a "
+        "larger epsilon."
+    )

@@ -1,50 +1,38 @@
 """Proper scores and other summaries of the two score distributions."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
 
-from fedassay.estimate import Estimate, NotEnoughData, Shape
+from fedassay.estimate import Estimate, Shape
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
-from fedassay.metrics.delta import counts_estimate, missing_class
+from fedassay.metrics.delta import counts_estimate, missing_class, too_few
 
 # scikit-learn clips probabilities to [eps, 1 - eps].
 _EPS = float(np.finfo(np.float64).eps)
+_FEW_BUCKETS = 2**11
+_PARTS = 8
 
 
 def brier(histogram: ScoreHistogram) -> Estimate:
     """The mean squared difference between score and label."""
-    lo, hi = histogram.edges[:-1], histogram.edges[1:]
-    mean = np.stack([_mean_square(lo, hi), _mean_square(1.0 - hi, 1.0 - lo)])
-    tilt = np.stack([hi**2 - lo**2, (1.0 - hi) ** 2 - (1.0 - lo) ** 2])
-    low = np.stack([lo**2, (1.0 - hi) ** 2])
-    high = np.stack([hi**2, (1.0 - lo) ** 2])
-    return _mean_loss(histogram, mean, low, high)
+    return _mean_loss(histogram, _squares)
 
 
 def log_loss(histogram: ScoreHistogram) -> Estimate:
     """The mean negative log likelihood, in nats; scores are clipped to [eps, 1 - eps]."""
-    edges = np.clip(histogram.edges, _EPS, 1.0 - _EPS)
-    near_zero = -np.log(edges)
-    near_one = -np.log1p(-edges)
-    widths = histogram.edges
-    mean = np.stack(
-        [
-            _mean_log(1.0 - widths[1:], 1.0 - widths[:-1], near_one[1:], near_one[:-1]),
-            _mean_log(widths[:-1], widths[1:], near_zero[:-1], near_zero[1:]),
-        ]
-    )
-    low = np.stack([near_one[:-1], near_zero[1:]])
-    high = np.stack([near_one[1:], near_zero[:-1]])
-    return _mean_loss(histogram, np.clip(mean, low, high), low, high)
+    return _mean_loss(histogram, _logs)
 
 
 def prevalence(histogram: ScoreHistogram) -> Estimate:
     """The share of positives."""
+    undefined = too_few(histogram, np.ones_like(histogram.counts), "examples")
+    if undefined is not None:
+        return undefined
     total = histogram.total
-    if total <= 0.0:
-        return NotEnoughData(reason=f"there must be examples; the tally has {total:.4g}.")
     share = histogram.total_positives / total
     gradient = np.empty_like(histogram.counts)
     gradient[0], gradient[1] = -share / total, (1.0 - share) / total
@@ -82,24 +70,60 @@ def ks(histogram: ScoreHistogram) -> Estimate:
     )
 
 
-def _mean_loss(
-    histogram: ScoreHistogram, mean: FloatArray, low: FloatArray, high: FloatArray
-) -> Estimate:
-    """The average of a loss whose mean and range in every bucket are known."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Losses:
+    """A loss over each bucket, label x bucket: its mean for even scores, and its range."""
+
+    mean: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+def _mean_loss(histogram: ScoreHistogram, losses: Callable[[FloatArray], _Losses]) -> Estimate:
+    """The average of a loss whose mean and range over any bucket are known."""
     total = histogram.total
-    if total <= 0.0:
-        return NotEnoughData(reason=f"there must be examples; the tally has {total:.4g}.")
-    value = float((histogram.counts * mean).sum() / total)
+    undefined = too_few(histogram, np.ones_like(histogram.counts), "examples")
+    if undefined is not None:
+        return undefined
+    over = losses(histogram.edges)
+    even = float((histogram.counts * over.mean).sum() / total)
+    value = even
+    if histogram.smooth and histogram.buckets <= _FEW_BUCKETS:
+        edges, counts = histogram.refined(_PARTS)
+        value = float((counts * losses(edges).mean).sum() / total)
     counts = np.maximum(histogram.counts, 0.0)
-    spread = (high - low) ** 2 / 12.0
-    loose = ((counts + histogram.spikes**2) * spread).sum()
+    loose = ((counts + histogram.spikes**2) * (over.high - over.low) ** 2 / 12.0).sum()
+    reach = np.maximum(over.high - over.mean, over.mean - over.low)
     return counts_estimate(
         histogram,
         value,
-        (mean - value) / total,
-        binning_bound=float((counts * np.maximum(high - mean, mean - low)).sum() / total),
-        binning_sd=sqrt(float(loose)) / total,
+        (over.mean - value) / total,
+        binning_bound=float((counts * reach).sum() / total) + abs(value - even),
+        binning_sd=sqrt(float(loose)) / total + abs(value - even) / 4.0,
     )
+
+
+def _squares(edges: FloatArray) -> _Losses:
+    lo, hi = edges[:-1], edges[1:]
+    mean = np.stack([_mean_square(lo, hi), _mean_square(1.0 - hi, 1.0 - lo)])
+    low = np.stack([lo**2, (1.0 - hi) ** 2])
+    high = np.stack([hi**2, (1.0 - lo) ** 2])
+    return _Losses(mean, low, high)
+
+
+def _logs(edges: FloatArray) -> _Losses:
+    clipped = np.clip(edges, _EPS, 1.0 - _EPS)
+    near_zero = -np.log(clipped)
+    near_one = -np.log1p(-clipped)
+    mean = np.stack(
+        [
+            _mean_log(1.0 - edges[1:], 1.0 - edges[:-1], near_one[1:], near_one[:-1]),
+            _mean_log(edges[:-1], edges[1:], near_zero[:-1], near_zero[1:]),
+        ]
+    )
+    low = np.stack([near_one[:-1], near_zero[1:]])
+    high = np.stack([near_one[1:], near_zero[:-1]])
+    return _Losses(np.clip(mean, low, high), low, high)
 
 
 def _mean_square(lo: FloatArray, hi: FloatArray) -> FloatArray:

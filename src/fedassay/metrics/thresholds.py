@@ -8,12 +8,20 @@ from operator import itemgetter
 import numpy as np
 
 from fedassay.errors import SettingInvalid
-from fedassay.estimate import Estimate, NotEnoughData, Shape
+from fedassay.estimate import Estimate, Shape
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.delta import missing_class, too_few
 
 # True positives, false positives, false negatives, true negatives.
 Quad = tuple[float, float, float, float]
+
+_SIDES: dict[Quad, str] = {
+    (1.0, 1.0, 0.0, 0.0): "examples above the threshold",
+    (1.0, 0.0, 1.0, 0.0): "positives",
+    (0.0, 1.0, 0.0, 1.0): "negatives",
+    (0.0, 0.0, 1.0, 1.0): "examples at or below the threshold",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,6 +116,10 @@ def f_beta(histogram: ScoreHistogram, threshold: float, *, beta: float = 1.0) ->
         return _ratio((1.0 + square) * tp, (1.0 + square) * tp + square * fn + fp)
 
     at = confusion(histogram, threshold)
+    divisor = _weights(at, (1.0 + square, 1.0, square, 0.0))
+    undefined = too_few(histogram, divisor, "positives, true or predicted,")
+    if undefined is not None:
+        return undefined
     tp, fp, fn, _ = at.counts
     bottom = (1.0 + square) * tp + square * fn + fp
     score = value(at.counts)
@@ -117,8 +129,6 @@ def f_beta(histogram: ScoreHistogram, threshold: float, *, beta: float = 1.0) ->
         _ratio(-square * score, bottom),
         0.0,
     )
-    if bottom <= 0.0:
-        return _undefined("positives, true or predicted,", bottom)
     return _from_quad(at, value, slope, _Kind(Shape.LOGIT))
 
 
@@ -130,9 +140,10 @@ def f1(histogram: ScoreHistogram, threshold: float) -> Estimate:
 def balanced_accuracy(histogram: ScoreHistogram, threshold: float) -> Estimate:
     """The mean of recall and specificity."""
     at = confusion(histogram, threshold)
+    undefined = missing_class(histogram)
+    if undefined is not None:
+        return undefined
     tp, fp, fn, tn = at.counts
-    if tp + fn <= 0.0 or fp + tn <= 0.0:
-        return _undefined("positives and negatives", min(tp + fn, fp + tn))
     slope = (
         0.5 * fn / (tp + fn) ** 2,
         -0.5 * tn / (fp + tn) ** 2,
@@ -145,10 +156,12 @@ def balanced_accuracy(histogram: ScoreHistogram, threshold: float) -> Estimate:
 def mcc(histogram: ScoreHistogram, threshold: float) -> Estimate:
     """Matthews' correlation between label and prediction."""
     at = confusion(histogram, threshold)
+    for side, of in _SIDES.items():
+        undefined = too_few(histogram, _weights(at, side), of)
+        if undefined is not None:
+            return undefined
     tp, fp, fn, tn = at.counts
     sides = (tp + fp, tp + fn, tn + fp, tn + fn)
-    if min(sides) <= 0.0:
-        return _undefined("examples of each class, true and predicted,", min(sides))
     value, root = _mcc(at.counts), sqrt(sides[0] * sides[1] * sides[2] * sides[3])
     pull = [0.5 * value / side for side in sides]
     slope = (
@@ -170,9 +183,10 @@ def _proportion(
     at: Confusion, value: Callable[[Quad], float], top: Quad, bottom: Quad, of: str
 ) -> Estimate:
     """A ratio of sums of confusion counts, with a score interval."""
+    undefined = too_few(at.histogram, _weights(at, bottom), of)
+    if undefined is not None:
+        return undefined
     trials = sum(b * c for b, c in zip(bottom, at.counts, strict=True))
-    if trials <= 0.0:
-        return _undefined(of, trials)
     share = value(at.counts)
     slope = tuple((t - share * b) / trials for t, b in zip(top, bottom, strict=True))
     return _from_quad(at, value, slope, _Kind(Shape.SCORE, trials))
@@ -204,9 +218,14 @@ def _from_quad(
 def _noise_sd(at: Confusion, slope: tuple[float, ...]) -> float:
     if at.histogram.noise.is_zero:
         return 0.0
+    return sqrt(at.histogram.noise.variance(_weights(at, slope)))
+
+
+def _weights(at: Confusion, slope: tuple[float, ...]) -> FloatArray:
+    """A sum over the confusion counts as weights of the histogram's counts, label x bucket."""
     negatives = slope[3] + (slope[1] - slope[3]) * at.above
     positives = slope[2] + (slope[0] - slope[2]) * at.above
-    return sqrt(at.histogram.noise.variance(np.stack([negatives, positives])))
+    return np.stack([negatives, positives])
 
 
 def _ends(at: Confusion, label: int) -> tuple[float, float]:
@@ -221,13 +240,6 @@ def _at_corner(at: Confusion, fp: float, tp: float) -> Quad:
 def _distance(centre: float, corner: float) -> float:
     """How far an extreme is; where it is undefined, anything in [0, 1] may be meant."""
     return max(abs(centre), abs(1.0 - centre)) if isnan(corner) else abs(corner - centre)
-
-
-def _undefined(of: str, found: float) -> NotEnoughData:
-    return NotEnoughData(
-        reason=f"there must be {of} to divide by; the tally has {found:.4g}. "
-        "Choose another threshold, or gather more reports."
-    )
 
 
 def _unit(index: int) -> tuple[float, ...]:
