@@ -27,11 +27,11 @@ def log_loss(histogram: ScoreHistogram) -> Estimate:
     edges = np.clip(histogram.edges, _EPS, 1.0 - _EPS)
     near_zero = -np.log(edges)
     near_one = -np.log1p(-edges)
-    widths = histogram.edges
+    lo, hi, widths = histogram.edges[:-1], histogram.edges[1:], histogram.widths
     mean = np.stack(
         [
-            _mean_log(1.0 - widths[1:], 1.0 - widths[:-1], near_one[1:], near_one[:-1]),
-            _mean_log(widths[:-1], widths[1:], near_zero[:-1], near_zero[1:]),
+            _mean_log(1.0 - hi, 1.0 - lo, near_one[1:], near_one[:-1], widths),
+            _mean_log(lo, hi, near_zero[:-1], near_zero[1:], widths),
         ]
     )
     low = np.stack([near_one[:-1], near_zero[1:]])
@@ -106,6 +106,11 @@ def _mean_square(lo: FloatArray, hi: FloatArray) -> FloatArray:
     return (lo * lo + lo * hi + hi * hi) / 3.0
 
 
-def _mean_log(lo: FloatArray, hi: FloatArray, at_lo: FloatArray, at_hi: FloatArray) -> FloatArray:
-    """The mean of -log x over [lo, hi], given its values at the ends."""
-    return 1.0 + (hi * at_hi - lo * at_lo) / (hi - lo)
+def _mean_log(
+    lo: FloatArray, hi: FloatArray, at_lo: FloatArray, at_hi: FloatArray, width: FloatArray
+) -> FloatArray:
+    """The mean of -log x over [lo, hi], given its values at the ends.
+
+    The width comes apart, because 1 - lo and 1 - hi may be the same number.
+    """
+    return 1.0 + (hi * at_hi - lo * at_lo) / width
