@@ -4,6 +4,10 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
+from fedassay.errors import SettingInvalid
+
+MAX_EXAMPLES = 2**20
+
 
 @dataclass(frozen=True, slots=True)
 class Law:
@@ -45,6 +49,12 @@ class Unit:
 
     kind: UnitKind = UnitKind.EXAMPLE
     max_examples: int = 1
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.max_examples <= MAX_EXAMPLES:
+            raise SettingInvalid(
+                f"max_examples must be from 1 to {MAX_EXAMPLES}; found {self.max_examples}."
+            )
 
     def __str__(self) -> str:
         if self.kind is UnitKind.EXAMPLE:
