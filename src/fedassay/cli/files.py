@@ -16,7 +16,7 @@ from fedassay.engines.files import answer_file, read_report, write_report
 from fedassay.engines.tables import Columns, read_reference, row_count
 from fedassay.errors import FedassayError, SurveyMismatch
 from fedassay.mechanisms import Unit, UnitKind
-from fedassay.planner import Preset, Privacy, Request, check_thresholds, choose
+from fedassay.planner import Preset, Privacy, Request, check_buckets, check_thresholds, choose
 from fedassay.randomness import SystemRandomness
 from fedassay.survey import Survey
 from fedassay.tally import Tally, TallyBuilder
@@ -136,6 +136,7 @@ def tally(
     survey = Survey.load(survey_file)
     thresholds = tuple(dict.fromkeys(threshold or (0.5,)))
     check_thresholds(thresholds)
+    check_buckets(buckets)
     smooth = preset is Preset.DEFAULT
     readout = Readout(smooth, buckets or (None if smooth else 100))
     builder = TallyBuilder(_tally_so_far(output, survey), survey)
