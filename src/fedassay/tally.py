@@ -108,6 +108,8 @@ class Tally:
             raise FileInvalid(
                 f"{where}: the survey has {survey.hierarchy.width} counters; found {len(counters)}."
             )
+        if survey.is_exact and min(counters) < 0:
+            raise FileInvalid(f"{where}: exact counts are never negative; found negative ones.")
         reports = fields.integer("reports", 0, 2**40)
         tally = cls(
             bytes.fromhex(_hex(fields.text("fingerprint"), 32, where)),
