@@ -127,7 +127,9 @@ class Grid:
                 _quantile_cuts(values[~heavy], mass[~heavy], cells - 2 * int(heavy.sum())),
             ]
         )
-        cuts = np.unique(cuts[(cuts > 0.0) & (cuts < 1.0)])
+        # A cut at 0 would be no cell at all; this one parts 0 from what log loss tells apart.
+        cuts = np.where(cuts == 0.0, 2.0**-_EPS_BITS, cuts)
+        cuts = np.unique(cuts[cuts < 1.0])
         return cls(np.concatenate([[0.0], _rounded(cuts, values[heavy]), [1.0]]))
 
     def with_edges_at(self, thresholds: Iterable[float]) -> "Grid":
