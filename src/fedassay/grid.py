@@ -126,7 +126,7 @@ class Grid:
         values, place = np.unique(scores, return_inverse=True)
         weights = _balanced_weights(len(scores), labels)
         mass: FloatArray = np.bincount(place, weights=weights) / weights.sum()
-        if 2 * len(values) <= cells:
+        if 2 * len(values) < cells:
             heavy = np.ones(len(values), dtype=bool)
         elif len(values) <= cells:
             heavy = np.zeros(len(values), dtype=bool)
@@ -139,7 +139,9 @@ class Grid:
                 _quantile_cuts(values[~heavy], mass[~heavy], cells - 2 * int(heavy.sum())),
             ]
         )
-        cuts = np.unique(cuts[(cuts > 0.0) & (cuts < 1.0)])
+        # A cut at 0 would be no cell at all; this one parts 0 from what log loss tells apart.
+        cuts = np.where(cuts == 0.0, 2.0**-_EPS_BITS, cuts)
+        cuts = np.unique(cuts[cuts < 1.0])
         return cls(np.concatenate([[0.0], _rounded(cuts, values[heavy]), [1.0]]))
 
     def with_edges_at(self, thresholds: Iterable[float]) -> "Grid":
@@ -151,8 +153,9 @@ class Grid:
         [0.0, 0.3, 0.5, 0.75, 1.0]
         """
         edges = self.edges.copy()
-        wanted = sorted({t for t in thresholds if 0.0 < t < 1.0} - set(edges.tolist()))
-        fixed = np.isin(edges, list(thresholds)) | (edges == 0.0) | (edges == 1.0)
+        asked = {t for t in thresholds if 0.0 < t < 1.0}
+        wanted = sorted(asked - set(edges.tolist()))
+        fixed = np.isin(edges, list(asked)) | (edges == 0.0) | (edges == 1.0)
         for threshold in wanted:
             place = int(np.searchsorted(edges, threshold))
             free = [i for i in (place - 1, place) if not fixed[i]]
@@ -249,7 +252,7 @@ def _check_edges(edges: FloatArray) -> None:
         raise SettingInvalid(
             f"grid edges must run from 0 to 1; found {edges[0]} to {edges[-1]}. Add the ends."
         )
-    if not (np.diff(edges) > 0.0).all():
+    if not (edges[:-1] < edges[1:]).all():
         raise SettingInvalid(
             "grid edges must increase strictly and be finite; found equal, falling or missing "
             "ones. Sort them and drop repeats."
@@ -281,7 +284,8 @@ def _just_below(values: FloatArray) -> FloatArray:
 
 def _quantile_cuts(values: FloatArray, mass: FloatArray, cells: int) -> FloatArray:
     if len(values) <= cells:
-        return values
+        # The last value needs no cut: what lies above it is empty, or has a cut of its own.
+        return values[: max(cells - 1, 0)]
     if cells <= 1:
         return np.zeros(0)
     share = np.cumsum(mass) / mass.sum()
@@ -291,10 +295,13 @@ def _quantile_cuts(values: FloatArray, mass: FloatArray, cells: int) -> FloatArr
 
 
 def _rounded(cuts: FloatArray, keep: FloatArray) -> FloatArray:
-    """Round cuts to multiples of 2^-18 where that moves them little: counting is then faster."""
+    """Raise cuts to multiples of 2^-18 where that moves them little: counting is then faster.
+
+    Never down: a cut at a value must stay at or above it.
+    """
     if len(cuts) == 0:
         return cuts
-    snapped = np.round(cuts * 2.0**_FINEST_BITS) / 2.0**_FINEST_BITS
+    snapped = np.ceil(cuts * 2.0**_FINEST_BITS) / 2.0**_FINEST_BITS
     gaps = np.diff(np.concatenate([[0.0], cuts, [1.0]]))
     room = np.minimum(gaps[:-1], gaps[1:]) / 64
     moves = (np.abs(snapped - cuts) < room) & ~np.isin(cuts, keep)

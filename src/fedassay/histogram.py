@@ -12,6 +12,8 @@ from fedassay.grid import Grid
 from fedassay.noise import NoiseModel, NoNoise, merged
 
 _ROUNDING = 1.0 + 1e-12
+# Counts per width stay finite for edges as close as 1e-310.
+_NARROWEST = 2.0**-900
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +88,7 @@ class ScoreHistogram:
     @cached_property
     def widths(self) -> FloatArray:
         """The width of every bucket."""
-        return np.diff(self.edges)
+        return np.maximum(np.diff(self.edges), _NARROWEST)
 
     @cached_property
     def cumulative(self) -> FloatArray:
@@ -195,7 +197,7 @@ def monotone_slopes(widths: FloatArray, counts: FloatArray) -> FloatArray:
     left, right = density[..., :-1], density[..., 1:]
     weight_left = 2.0 * widths[1:] + widths[:-1]
     weight_right = widths[1:] + 2.0 * widths[:-1]
-    rising = left * right > 0.0
+    rising = np.sign(left) * np.sign(right) > 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
         inner = (weight_left + weight_right) / (weight_left / left + weight_right / right)
     slopes = np.empty((*density.shape[:-1], density.shape[-1] + 1))

@@ -4,6 +4,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,8 @@ def check_format(content: object, expected_format: str, where: str) -> dict[str,
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write whole or not at all: a crash leaves the old file in place."""
+    if not path.name:
+        raise FileInvalid(f"{path}: this is a folder. Name a file.")
     draft = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with draft.open("w", encoding="utf-8") as stream:
@@ -60,7 +63,8 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
             os.fsync(stream.fileno())
         draft.replace(path)
     except OSError as error:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            draft.unlink()
         raise FileInvalid(
             f"{path}: cannot be written ({error.strerror}). Choose a folder you may write to."
         ) from error
@@ -142,7 +146,7 @@ class Fields:
         if (
             not isinstance(value, list)
             or len(value) > most
-            or not all(type(item) in (int, float) for item in value)
+            or not all(type(item) in (int, float) and abs(item) < 2**1023 for item in value)
         ):
             raise FileInvalid(f'{self._where}: "{name}" must be a list of at most {most} numbers.')
         return [float(item) for item in value]

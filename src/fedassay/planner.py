@@ -286,8 +286,7 @@ def _check(request: Request) -> None:
         raise SettingInvalid(f"fan-out must be from 2 to 1024; found {fanout}.")
     if fanout is not None and height is None and request.preset is Preset.DEFAULT:
         raise SettingInvalid("a fan-out needs a height: the leaves are fanout ** height.")
-    if request.buckets is not None and not 1 <= request.buckets <= 2**16:
-        raise SettingInvalid(f"buckets must be from 1 to 65536; found {request.buckets}.")
+    check_buckets(request.buckets)
     if request.preset is Preset.PAPER and request.reference is not None:
         raise SettingInvalid(
             "the paper preset uses a uniform grid; a reference does not go with it. "
@@ -332,6 +331,12 @@ def _check_privacy(request: Request) -> None:
             f"minimum_reports must not exceed the {clients} clients there are; found {minimum}. "
             "Lower it, or find more clients."
         )
+
+
+def check_buckets(buckets: int | None) -> None:
+    """Raise unless a number of buckets, where one is given, is from 1 to 65536."""
+    if buckets is not None and not 1 <= buckets <= 2**16:
+        raise SettingInvalid(f"buckets must be from 1 to 65536; found {buckets}.")
 
 
 def check_thresholds(thresholds: Sequence[float]) -> None:

@@ -14,6 +14,7 @@ from fedassay.grid import MAX_CELLS, Grid
 from fedassay.hierarchy import MAX_LEVELS, Hierarchy
 from fedassay.jsonfile import Fields, canonical, check_format, read_json, write_json
 from fedassay.mechanisms import Exact, Guarantee, Mechanism, Neighbours, Polya, Unit, UnitKind
+from fedassay.mechanisms.law import MAX_EXAMPLES
 
 SURVEY_FORMAT = "fedassay.survey/1"
 MAX_CLIENTS = 2**31
@@ -262,4 +263,4 @@ def _unit_from_json(fields: Fields) -> Unit:
     kind = fields.text("kind")
     if kind not in kinds:
         raise FileInvalid(f"the unit of privacy is one of {sorted(kinds)}; found {kind[:40]!r}.")
-    return Unit(kinds[kind], fields.integer("max_examples", 1, 2**20))
+    return Unit(kinds[kind], fields.integer("max_examples", 1, MAX_EXAMPLES))

@@ -15,7 +15,7 @@ from fedassay.errors import (
 )
 from fedassay.examples import IntArray
 from fedassay.jsonfile import Fields, check_format
-from fedassay.survey import OneLevel, Survey
+from fedassay.survey import EveryLevel, OneLevel, Survey
 from fedassay.wire import REPORT_ID_BYTES, Report
 
 TALLY_FORMAT = "fedassay.tally/1"
@@ -125,15 +125,21 @@ class Tally:
             raise FileInvalid(
                 f"{where}: the survey has {survey.hierarchy.width} counters; found {len(counters)}."
             )
+        if survey.is_exact and min(counters) < 0:
+            raise FileInvalid(f"{where}: exact counts are never negative; found negative ones.")
         reports = fields.integers("reports", survey.hierarchy.levels)
         if len(reports) != survey.hierarchy.levels or min(reports) < 0:
             raise FileInvalid(f'{where}: "reports" must hold a count for every level.')
+        if isinstance(survey.levels, EveryLevel) and len(set(reports)) > 1:
+            raise FileInvalid(f"{where}: every report is on every level; the counts differ.")
         tally = cls(
             bytes.fromhex(_hex(fields.text("fingerprint"), 32, where)),
             tuple(reports),
             np.array(counters, dtype=np.int64),
-            _ids(fields.get("report_ids"), sum(reports), where),
+            _ids(fields.get("report_ids"), where),
         )
+        if len(tally.report_ids) > tally.clients(survey):
+            raise FileInvalid(f"{where}: there are more report ids than reports.")
         tally.require(survey)
         return tally
 
@@ -191,7 +197,7 @@ def _hex(text: str, length: int, where: str) -> str:
     return text
 
 
-def _ids(raw: object, most: int, where: str) -> frozenset[bytes]:
-    if not isinstance(raw, list) or len(raw) > most or not all(isinstance(i, str) for i in raw):
-        raise FileInvalid(f'{where}: "report_ids" must list at most one id per report.')
+def _ids(raw: object, where: str) -> frozenset[bytes]:
+    if not isinstance(raw, list) or not all(isinstance(item, str) for item in raw):
+        raise FileInvalid(f'{where}: "report_ids" must be a list of ids.')
     return frozenset(bytes.fromhex(_hex(text, REPORT_ID_BYTES, where)) for text in raw)

@@ -21,6 +21,7 @@ from fedassay.planner import (
     Preset,
     Privacy,
     Request,
+    check_buckets,
     check_thresholds,
     choose,
     readout_for,
@@ -169,6 +170,7 @@ def tally(
     survey = Survey.load(survey_file)
     thresholds = tuple(dict.fromkeys(threshold or (0.5,)))
     check_thresholds(thresholds)
+    check_buckets(buckets)
     readout = readout_for(preset, buckets)
     builder = TallyBuilder(_tally_so_far(output, survey), survey)
     rejected = 0

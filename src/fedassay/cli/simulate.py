@@ -76,6 +76,8 @@ def simulate_command(
     started = time.perf_counter()
     if not 1 <= trials <= 1_000_000:
         raise SettingInvalid(f"trials must be from 1 to 1000000; found {trials}.")
+    if seed is not None and seed < 0:
+        raise SettingInvalid(f"a seed must be 0 or more; found {seed}.")
     thresholds = tuple(dict.fromkeys(threshold or (0.5,)))
     columns = Columns(score, label, client)
     with progress("reading rows", row_count(file)) as advance:

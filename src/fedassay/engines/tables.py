@@ -154,10 +154,27 @@ def _column_names(path: Path) -> list[str]:
 def _require_columns(path: Path, names: list[str]) -> None:
     present = _column_names(path)
     for name in names:
+        if present.count(name) > 1:
+            raise FileInvalid(
+                f'{path}: column "{name}" is there {present.count(name)} times. Rename the others.'
+            )
         if name not in present:
+            if any(_is_number(other) for other in present):
+                raise ColumnMissing(
+                    f'{path}: there is no column "{name}", and the first row holds numbers '
+                    "(withheld), not names. Add a first row with column names."
+                )
             close = get_close_matches(name, present, n=1, cutoff=0.5)
             hint = f'Did you mean "{close[0]}"?' if close else f"It has: {_listed(present)}."
             raise ColumnMissing(f'{path}: there is no column "{name}". {hint}')
+
+
+def _is_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _listed(names: list[str]) -> str:
@@ -213,7 +230,16 @@ def _numbers(batch: Any, name: str) -> npt.NDArray[np.generic]:
 
 
 def _text(batch: Any, name: str) -> Any:
-    return batch.column(name).cast("string")
+    import pyarrow as pa
+
+    column = batch.column(name)
+    try:
+        return column.cast("string")
+    except pa.ArrowException as error:
+        raise ColumnTypeInvalid(
+            f'column "{name}" must hold names or numbers of clients; found type {column.type} '
+            "(values withheld). Convert the column first."
+        ) from error
 
 
 def _client_codes(names: list[Any]) -> tuple[IntArray, int]:

@@ -6,6 +6,8 @@ from fractions import Fraction
 
 from fedassay.errors import SettingInvalid
 
+MAX_EXAMPLES = 2**20
+
 
 @dataclass(frozen=True, slots=True)
 class Law:
@@ -49,10 +51,14 @@ class Unit:
     max_examples: int = 1
 
     def __post_init__(self) -> None:
-        if self.max_examples < 1 or (self.kind is UnitKind.EXAMPLE and self.max_examples != 1):
+        if not 1 <= self.max_examples <= MAX_EXAMPLES:
             raise SettingInvalid(
-                "max_examples goes with the client unit and is at least 1; found "
-                f"{self.max_examples} with unit {self.kind.value}. Use --unit client."
+                f"max_examples must be from 1 to {MAX_EXAMPLES}; found {self.max_examples}."
+            )
+        if self.kind is UnitKind.EXAMPLE and self.max_examples != 1:
+            raise SettingInvalid(
+                f"max_examples goes with the client unit; found {self.max_examples} with unit "
+                "example. Use --unit client."
             )
 
     @property

@@ -115,10 +115,11 @@ def _logs(edges: FloatArray) -> _Losses:
     clipped = np.clip(edges, _EPS, 1.0 - _EPS)
     near_zero = -np.log(clipped)
     near_one = -np.log1p(-clipped)
+    widths = np.diff(edges)
     mean = np.stack(
         [
-            _mean_log(1.0 - edges[1:], 1.0 - edges[:-1], near_one[1:], near_one[:-1]),
-            _mean_log(edges[:-1], edges[1:], near_zero[:-1], near_zero[1:]),
+            _mean_log(1.0 - edges[1:], 1.0 - edges[:-1], near_one[1:], near_one[:-1], widths),
+            _mean_log(edges[:-1], edges[1:], near_zero[:-1], near_zero[1:], widths),
         ]
     )
     low = np.stack([near_one[:-1], near_zero[1:]])
@@ -131,6 +132,11 @@ def _mean_square(lo: FloatArray, hi: FloatArray) -> FloatArray:
     return (lo * lo + lo * hi + hi * hi) / 3.0
 
 
-def _mean_log(lo: FloatArray, hi: FloatArray, at_lo: FloatArray, at_hi: FloatArray) -> FloatArray:
-    """The mean of -log x over [lo, hi], given its values at the ends."""
-    return 1.0 + (hi * at_hi - lo * at_lo) / (hi - lo)
+def _mean_log(
+    lo: FloatArray, hi: FloatArray, at_lo: FloatArray, at_hi: FloatArray, width: FloatArray
+) -> FloatArray:
+    """The mean of -log x over [lo, hi], given its values at the ends.
+
+    The width comes apart, because 1 - lo and 1 - hi may be the same number.
+    """
+    return 1.0 + (hi * at_hi - lo * at_lo) / width

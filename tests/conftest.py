@@ -1,0 +1,29 @@
+"""Fixtures: real tables, and hypothesis settings that repeat."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.tables import Table, read_table, table_paths
+
+settings.register_profile(
+    "fedassay",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("fedassay")
+
+
+@pytest.fixture(scope="session", params=table_paths(), ids=lambda path: path.stem)
+def real_table(request: pytest.FixtureRequest) -> Table:
+    path: Path = request.param
+    return read_table(path)
+
+
+@pytest.fixture(scope="session")
+def sample() -> Table:
+    return read_table(table_paths()[0])

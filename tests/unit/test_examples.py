@@ -1,0 +1,84 @@
+import numpy as np
+import pytest
+
+from fedassay import Examples
+from fedassay.errors import (
+    ColumnTypeInvalid,
+    DataError,
+    LabelInvalid,
+    NoRows,
+    ScoreOutOfRange,
+)
+
+CANARY = 0.7312345
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf"), -CANARY, 1 + CANARY])
+def test_a_score_outside_zero_to_one_is_refused_and_withheld(bad: float) -> None:
+    with pytest.raises(ScoreOutOfRange, match=r"item 3 of 4") as caught:
+        Examples.of([0, 1, 0, 1], [0.1, 0.2, bad, 0.4])
+    assert "7312345" not in str(caught.value)
+
+
+@pytest.mark.parametrize("bad", [7, -7, 2, 0.5, float("nan"), float("inf")])
+def test_a_label_of_neither_class_is_refused_and_withheld(bad: float) -> None:
+    with pytest.raises(LabelInvalid, match=r"item 2 of 3") as caught:
+        Examples.of([0, bad, 1], [0.1, 0.2, 0.3])
+    assert "7" not in str(caught.value)
+
+
+def test_two_codings_at_once_are_refused() -> None:
+    with pytest.raises(LabelInvalid):
+        Examples.of([-1, 0, 1], [0.1, 0.2, 0.3])
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [0, 1, 1],
+        [-1, 1, 1],
+        [False, True, True],
+        [0.0, 1.0, 1.0],
+        np.array([0, 1, 1], dtype=np.uint64),
+        np.array([-1, 1, 1], dtype=np.int8),
+        np.array([[0], [1], [1]]),
+    ],
+)
+def test_every_coding_of_two_classes_means_the_same(labels: list[int]) -> None:
+    assert Examples.of(labels, [0.0, 0.5, 1.0]).labels.tolist() == [0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("labels", "scores"),
+    [
+        (["a", "b"], [0.1, 0.2]),
+        ([0, 1], ["0.1", "0.2"]),
+        ([0, 1], [[0.1, 0.9], [0.2, 0.8]]),
+        ([0, 1], [0.1j, 0.2]),
+        ([0, None], [0.1, 0.2]),
+        (0, 0.5),
+        ([0, 1, 1], [0.1, 0.2]),
+    ],
+)
+def test_wrong_types_and_shapes_are_data_errors(labels: object, scores: object) -> None:
+    with pytest.raises(DataError):
+        Examples.of(labels, scores)  # type: ignore[arg-type]
+
+
+def test_the_positive_column_of_predict_proba_is_asked_for() -> None:
+    with pytest.raises(ColumnTypeInvalid, match=r"proba\[:, 1\]"):
+        Examples.of([0, 1], [[0.1, 0.9], [0.2, 0.8]])
+
+
+def test_no_rows_are_refused_where_rows_are_needed() -> None:
+    with pytest.raises(NoRows):
+        Examples.of([], []).require_rows()
+
+
+def test_examples_are_read_only_copies() -> None:
+    scores = np.array([0.1, 0.2])
+    examples = Examples.of([0, 1], scores)
+    scores[0] = 0.9
+    assert examples.scores.tolist() == [0.1, 0.2]
+    with pytest.raises(ValueError, match="read-only"):
+        examples.scores[0] = 0.5

@@ -1,0 +1,217 @@
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedassay import Exact, Grid, Hierarchy, Preset, Request, Survey, Unit, choose
+from fedassay.errors import FileInvalid, SettingInvalid
+from fedassay.jsonfile import MAX_JSON_BYTES, canonical
+from fedassay.mechanisms import UnitKind
+from tests.surveys import flat_survey, small_survey
+
+DIGEST = "ab" * 32
+
+SURVEYS = {
+    "default": choose(Request()).survey,
+    "paper": choose(Request(preset=Preset.PAPER)).survey,
+    "thresholds": choose(Request(thresholds=(0.1, 0.3))).survey,
+    "height": choose(Request(height=3, fanout=4)).survey,
+    "model": choose(Request(model_digest=DIGEST, minimum_reports=5)).survey,
+    "client": choose(Request(unit=Unit(UnitKind.CLIENT, 100))).survey,
+    "two cells": flat_survey(Grid.given_classifier(0.1)),
+}
+
+
+@pytest.mark.parametrize("survey", SURVEYS.values(), ids=SURVEYS.keys())
+def test_a_survey_survives_its_file(survey: Survey, tmp_path: Path) -> None:
+    survey.save(tmp_path / "survey.json")
+    again = Survey.load(tmp_path / "survey.json")
+    assert again == survey
+    assert again.fingerprint == survey.fingerprint
+    assert canonical(again.to_json()) == canonical(survey.to_json())
+
+
+def test_the_fingerprint_changes_with_every_field() -> None:
+    base = small_survey(4)
+    variants = [
+        base,
+        small_survey(5),
+        replace(base, grid=Grid.explicit([0, 0.2, 0.5, 0.75, 1])),
+        replace(base, hierarchy=Hierarchy.flat(4), mechanisms=(Exact(),)),
+        replace(base, unit=Unit(UnitKind.CLIENT, 1)),
+        replace(base, unit=Unit(UnitKind.CLIENT, 2)),
+        replace(base, minimum_reports=3),
+        replace(base, model_digest=DIGEST),
+        replace(base, model_digest="cd" * 32),
+    ]
+    assert len({survey.fingerprint for survey in variants}) == len(variants)
+
+
+def test_the_fingerprint_is_the_hash_of_the_file_however_it_is_laid_out(tmp_path: Path) -> None:
+    survey = small_survey()
+    shuffled = dict(reversed(survey.to_json().items()))
+    (tmp_path / "s.json").write_text(json.dumps(shuffled, indent=3))
+    assert Survey.load(tmp_path / "s.json").fingerprint == survey.fingerprint
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda s: replace(s, hierarchy=Hierarchy.flat(9), mechanisms=(Exact(),)),
+        lambda s: replace(s, mechanisms=(Exact(),) * 3),
+        lambda s: replace(s, minimum_reports=0),
+        lambda s: replace(s, model_digest="abc"),
+        lambda s: replace(s, unit=Unit(UnitKind.CLIENT, 0)),
+        lambda s: replace(s, unit=Unit(UnitKind.CLIENT, 2**20 + 1)),
+    ],
+)
+def test_a_survey_that_cannot_work_is_not_made(make: Callable[[Survey], Survey]) -> None:
+    with pytest.raises(SettingInvalid):
+        make(small_survey())
+
+
+HOSTILE: list[tuple[str, Any]] = [
+    ("format", "fedassay.survey/2"),
+    ("format", ["fedassay.survey/1"]),
+    ("surprise", 1),
+    ("grid", None),
+    ("grid", {"kind": "uniform", "cells": 10**30}),
+    ("grid", {"kind": "uniform", "cells": -1}),
+    ("grid", {"kind": "uniform", "cells": True}),
+    ("grid", {"kind": "uniform", "cells": 4.0}),
+    ("grid", {"kind": "uniform", "cells": 8}),
+    ("grid", {"kind": "uniform", "cells": 4, "surprise": 0}),
+    ("grid", {"kind": "edges", "edges": [0, 10**400, 1]}),
+    ("grid", {"kind": "edges", "edges": [0, float("inf"), float("inf"), 1]}),
+    ("grid", {"kind": "edges", "edges": [0, float("nan"), 1]}),
+    ("grid", {"kind": "edges", "edges": [0, "0.5", 1]}),
+    ("grid", {"kind": "edges", "edges": [0, True, 1]}),
+    ("grid", {"kind": "edges", "edges": []}),
+    ("grid", {"kind": "edges", "edges": {"0": 1}}),
+    ("grid", {"kind": "edges", "edges": [0.0] * 2_000_000}),
+    ("grid", {"kind": "e" * 10_000}),
+    ("grid", {"kind": 3}),
+    ("fanouts", []),
+    ("fanouts", [2]),
+    ("fanouts", [2, 2.0]),
+    ("fanouts", [0, 4]),
+    ("fanouts", [2**52] * 20),
+    ("fanouts", [10**400]),
+    ("fanouts", [2] * 1000),
+    ("fanouts", "22"),
+    ("levels", "one"),
+    ("levels", None),
+    ("mechanisms", []),
+    ("mechanisms", [{"kind": "exact"}]),
+    ("mechanisms", [{"kind": "exact"}] * 1000),
+    ("mechanisms", [{"kind": "pickle"}] * 2),
+    ("mechanisms", [{"kind": "exact", "epsilon": 1}] * 2),
+    ("mechanisms", ["exact", "exact"]),
+    ("mechanisms", [{}, {}]),
+    ("unit", {"kind": "village", "max_examples": 1}),
+    ("unit", {"kind": "client", "max_examples": 0}),
+    ("unit", {"kind": "client", "max_examples": 10**30}),
+    ("unit", {"kind": "client"}),
+    ("unit", []),
+    ("minimum_reports", 0),
+    ("minimum_reports", "2"),
+    ("minimum_reports", 2**40),
+    ("minimum_reports", float("nan")),
+    ("model_digest", "AB" * 32),
+    ("model_digest", 5),
+    ("model_digest", "a" * 10_000),
+]
+
+
+@pytest.mark.parametrize(("field", "value"), HOSTILE)
+def test_a_hostile_survey_is_refused_as_a_file(field: str, value: object) -> None:
+    with pytest.raises(FileInvalid) as caught:
+        Survey.from_json({**small_survey().to_json(), field: value})
+    assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize("field", sorted(small_survey().to_json()))
+def test_a_survey_without_one_of_its_fields_is_refused(field: str) -> None:
+    content = small_survey().to_json()
+    del content[field]
+    with pytest.raises(FileInvalid):
+        Survey.from_json(content)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=8,
+)
+
+
+@given(st.sampled_from(sorted(small_survey().to_json())), json_values)
+def test_any_json_in_any_field_is_a_survey_or_an_invalid_file(field: str, value: object) -> None:
+    content = {**small_survey().to_json(), field: value}
+    try:
+        survey = Survey.from_json(content)
+    except FileInvalid:
+        return
+    assert survey.to_json()[field] == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        '"fedassay.survey/1"',
+        "NaN",
+        '{"format": NaN}',
+        "[" * 100_000,
+        '{"format": ' + "[" * 900 + "]" * 900 + "}",
+        '{"a":' * 50_000,
+        "1" * 10_000,
+        '{"format": "fedassay.survey/1", "fanouts": [' + "9" * 5000 + "]}",
+        "\x00",
+        '{"format": "\\ud800"}',
+    ],
+)
+def test_a_file_that_is_no_survey_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "s.json"
+    path.write_text(text)
+    with pytest.raises(FileInvalid) as caught:
+        Survey.load(path)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "s.json").write_bytes(b"\xff\xfe\x00{" * 10)
+    with pytest.raises(FileInvalid):
+        Survey.load(tmp_path / "s.json")
+
+
+def test_an_oversized_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "s.json"
+    with path.open("wb") as stream:
+        stream.truncate(MAX_JSON_BYTES + 1)
+    with pytest.raises(FileInvalid, match="at most"):
+        Survey.load(path)
+
+
+def test_a_missing_file_or_a_folder_is_refused(tmp_path: Path) -> None:
+    for path in (tmp_path / "none.json", tmp_path):
+        with pytest.raises(FileInvalid):
+            Survey.load(path)
+
+
+def test_a_failed_write_leaves_one_line_and_the_old_file(tmp_path: Path) -> None:
+    old = tmp_path / "old"
+    old.write_text("kept")
+    for path in (old / "below.json", tmp_path, Path(), tmp_path / ("x" * 300)):
+        with pytest.raises(FileInvalid):
+            small_survey().save(path)
+    assert old.read_text() == "kept"
+    assert [path.name for path in tmp_path.iterdir()] == ["old"]

@@ -1,0 +1,153 @@
+import struct
+import tracemalloc
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedassay import Report
+from fedassay.engines.files import read_report, write_report
+from fedassay.errors import (
+    FileInvalid,
+    ReportForeign,
+    ReportMalformed,
+    ReportTooLarge,
+    WireError,
+)
+from fedassay.wire import decode, encode, largest_report
+from tests.surveys import REPORT_ID, report_of, small_survey
+
+SURVEY = small_survey(4)
+WIDTH = SURVEY.hierarchy.width
+SPARSE = report_of(SURVEY, [0, 3, 0, 0, 0, 1])
+DENSE = report_of(SURVEY, list(range(1, WIDTH + 1)))
+both = pytest.mark.parametrize("report", [SPARSE, DENSE], ids=["sparse", "dense"])
+
+
+def message(
+    body: bytes,
+    items: int,
+    *,
+    encoding: int,
+    fingerprint: bytes = SURVEY.fingerprint,
+    head: bytes = b"FASR\x01",
+) -> bytes:
+    """A report laid out by hand, with a checksum that fits."""
+    content = head + bytes([encoding, 255, 0]) + fingerprint + REPORT_ID
+    content += struct.pack("<I", items) + body
+    return content + struct.pack("<I", zlib.crc32(content))
+
+
+def pairs(*items: tuple[int, int]) -> bytes:
+    return b"".join(struct.pack("<Ii", index, value) for index, value in items)
+
+
+@given(st.lists(st.integers(-(2**31), 2**31 - 1) | st.just(0), min_size=WIDTH, max_size=WIDTH))
+def test_decoding_undoes_encoding(counters: list[int]) -> None:
+    report = Report(SURVEY.fingerprint, REPORT_ID, np.array(counters))
+    assert decode(encode(report), SURVEY) == report
+    assert len(encode(report)) <= largest_report(SURVEY)
+
+
+def test_bytes_are_laid_out_as_documented() -> None:
+    assert encode(SPARSE) == message(pairs((1, 3), (5, 1)), 2, encoding=1)
+    body = struct.pack(f"<{WIDTH}i", *range(1, WIDTH + 1))
+    assert encode(DENSE) == message(body, WIDTH, encoding=0)
+
+
+@both
+def test_every_single_bit_flip_is_refused(report: Report) -> None:
+    original = encode(report)
+    for position in range(8 * len(original)):
+        flipped = bytearray(original)
+        flipped[position // 8] ^= 1 << position % 8
+        with pytest.raises(WireError):
+            decode(bytes(flipped), SURVEY)
+
+
+@both
+def test_every_truncation_and_extension_is_refused(report: Report) -> None:
+    original = encode(report)
+    for length in range(len(original)):
+        with pytest.raises(WireError):
+            decode(original[:length], SURVEY)
+    with pytest.raises(WireError):
+        decode(original + b"\0", SURVEY)
+
+
+def test_more_bytes_than_a_report_can_have_are_refused() -> None:
+    with pytest.raises(ReportTooLarge):
+        decode(bytes(largest_report(SURVEY) + 1), SURVEY)
+
+
+def test_an_oversized_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "report.fa"
+    with path.open("wb") as stream:
+        stream.truncate(2**33)
+    tracemalloc.start()
+    with pytest.raises(ReportTooLarge):
+        read_report(path, SURVEY)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**20
+
+
+@pytest.mark.parametrize("items", [1, WIDTH, 2**16, 2**31, 2**32 - 1])
+@pytest.mark.parametrize("encoding", [0, 1])
+def test_a_declared_size_that_lies_is_refused(items: int, encoding: int) -> None:
+    with pytest.raises(ReportMalformed):
+        decode(message(b"", items, encoding=encoding), SURVEY)
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        message(pairs((5, 1), (1, 3)), 2, encoding=1),
+        message(pairs((1, 1), (1, 3)), 2, encoding=1),
+        message(pairs((WIDTH, 1)), 1, encoding=1),
+        message(pairs((2**31, 1)), 1, encoding=1),
+        message(pairs((2**32 - 1, 1), (0, 1)), 2, encoding=1),
+        message(bytes(4), 1, encoding=0),
+        message(b"", 0, encoding=0),
+        message(b"", 0, encoding=2),
+        message(b"", 0, encoding=1, head=b"FASR\x02"),
+        message(b"", 0, encoding=1, head=b"PAR1\x01"),
+    ],
+    ids=[
+        "falling", "repeated", "beyond", "negative index", "negative first", "short dense",
+        "empty dense", "unknown encoding", "version 2", "other magic",
+    ],
+)  # fmt: skip
+def test_a_forged_report_with_a_right_checksum_is_malformed(forged: bytes) -> None:
+    with pytest.raises(ReportMalformed):
+        decode(forged, SURVEY)
+
+
+def test_a_report_to_another_survey_is_foreign() -> None:
+    with pytest.raises(ReportForeign):
+        decode(encode(report_of(small_survey(4, minimum_reports=9))), SURVEY)
+    with pytest.raises(ReportForeign):
+        decode(message(b"", 0, encoding=1, fingerprint=bytes(32)), SURVEY)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_wire_error(noise: bytes) -> None:
+    with pytest.raises(WireError):
+        decode(noise, SURVEY)
+
+
+def test_files_carry_reports_unchanged(tmp_path: Path) -> None:
+    path = tmp_path / "r.fa"
+    assert write_report(DENSE, path) == path.stat().st_size
+    assert read_report(path, SURVEY) == DENSE
+
+
+def test_unreadable_and_unwritable_files_are_one_error(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "missing" / "r.fa"):
+        with pytest.raises(FileInvalid):
+            write_report(DENSE, path)
+        with pytest.raises((FileInvalid, ReportTooLarge)):
+            read_report(path, SURVEY)
