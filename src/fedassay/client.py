@@ -1,5 +1,6 @@
 """The client: checks a survey against its own policy, then answers it."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import lcm
@@ -8,11 +9,19 @@ import numpy as np
 
 from fedassay.errors import SettingInvalid, SurveyRefused
 from fedassay.examples import Examples, IntArray
-from fedassay.mechanisms import UnitKind
+from fedassay.mechanisms import LocalMechanism, SharingMechanism, UnitKind
 from fedassay.mechanisms.sampling import Dice
 from fedassay.randomness import Randomness
 from fedassay.survey import OneLevel, Survey
-from fedassay.wire import REPORT_ID_BYTES, Report
+from fedassay.wire import (
+    MAX_BLOCK_BYTES,
+    REPORT_ID_BYTES,
+    Block,
+    Message,
+    Report,
+    encode,
+    row_bytes,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +57,20 @@ class ClientPolicy:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """All that ever leaves a client: one report, or blocks of locally private ones."""
+
+    messages: tuple[Message, ...]
+
+    def to_bytes(self) -> bytes:
+        """The content of a report file."""
+        return b"".join(encode(message) for message in self.messages)
+
+
 def answer(
     survey: Survey, examples: Examples, *, randomness: Randomness, policy: ClientPolicy
-) -> Report:
+) -> Answer:
     """Answer a survey with all that may leave this client.
 
     Guarantee: that of `survey.guarantee`, provided the randomness is secret, which is
@@ -62,7 +82,7 @@ def answer(
 
 def answer_counts(
     survey: Survey, leaf_counts: IntArray, *, randomness: Randomness, policy: ClientPolicy
-) -> Report:
+) -> Answer:
     """Answer a survey from counts per label and leaf cell, for tables too large to hold."""
     if not randomness.is_secret:
         raise SettingInvalid(
@@ -70,25 +90,33 @@ def answer_counts(
             "protects nobody. Use engines.simulation to simulate."
         )
     policy.check(survey)
-    return make_report(survey, leaf_counts, randomness=randomness)
+    return make_answer(survey, leaf_counts, randomness=randomness)
 
 
-def make_report(survey: Survey, leaf_counts: IntArray, *, randomness: Randomness) -> Report:
-    """Turn counts into a report: `answer_counts` without the client's checks, for simulation."""
+def make_answer(survey: Survey, leaf_counts: IntArray, *, randomness: Randomness) -> Answer:
+    """Turn counts into messages: `answer_counts` without the client's checks, for simulation."""
     dice = Dice(randomness)
     if survey.unit.kind is UnitKind.CLIENT:
-        leaf_counts = at_most(leaf_counts, survey.unit.max_examples, dice)
-    levels = range(survey.hierarchy.levels)
-    level = None
+        # A locally private client sends one report, whatever it holds.
+        most = 1 if survey.is_local else survey.unit.max_examples
+        leaf_counts = at_most(leaf_counts, most, dice)
+    if survey.is_local:
+        return Answer(tuple(_blocks(survey, leaf_counts, randomness)))
+    return Answer((_report(survey, leaf_counts, dice, randomness),))
+
+
+def _report(survey: Survey, leaf_counts: IntArray, dice: Dice, randomness: Randomness) -> Report:
+    hierarchy = survey.hierarchy
+    levels, level = range(hierarchy.levels), None
     if isinstance(survey.levels, OneLevel):
         level = choose_level(survey.levels, dice)
         levels = range(level, level + 1)
-    shares = [
-        survey.mechanisms[i]
-        .share(survey.hierarchy.at_level(leaf_counts, i), randomness=randomness)
-        .ravel()
-        for i in levels
-    ]
+    shares = []
+    for i in levels:
+        mechanism = survey.mechanisms[i]
+        if isinstance(mechanism, SharingMechanism):
+            counts = hierarchy.at_level(leaf_counts, i)
+            shares.append(mechanism.share(counts, randomness=randomness).ravel())
     counters = np.concatenate(shares)
     if np.abs(counters).max() >= 2**31:
         raise SurveyRefused(
@@ -96,6 +124,46 @@ def make_report(survey: Survey, leaf_counts: IntArray, *, randomness: Randomness
             "Split the table."
         )
     return Report(survey.fingerprint, randomness.bytes(REPORT_ID_BYTES), counters, level)
+
+
+def _blocks(survey: Survey, leaf_counts: IntArray, randomness: Randomness) -> Iterator[Block]:
+    """One locally private report for each example, in random order."""
+    leaves = survey.hierarchy.leaves
+    hits = np.repeat(np.arange(2 * leaves), leaf_counts.ravel())
+    if len(hits) == 0:
+        if not survey.allow_empty:
+            raise SurveyRefused(
+                "this survey is for clients that hold an example; this one has none. "
+                "Do not answer, or start a survey that allows empty clients."
+            )
+        hits = np.array([-1])
+    # Counts come sorted by cell: the order of reports must not tell.
+    keys = np.frombuffer(randomness.bytes(8 * len(hits)), dtype=np.uint64)
+    hits = hits[np.argsort(keys, kind="stable")]
+    level_of = _levels_of(survey, len(hits), randomness)
+    for level in range(survey.hierarchy.levels):
+        mechanism = survey.mechanisms[level]
+        if not isinstance(mechanism, LocalMechanism):
+            continue
+        chosen = hits[level_of == level]
+        label, leaf = chosen // leaves, chosen % leaves
+        size = 2 * survey.hierarchy.cells_per_level[level]
+        cell = label * (size // 2) + leaf // survey.hierarchy.blocks[level]
+        cell = np.where(chosen < 0, -1, cell)
+        step = MAX_BLOCK_BYTES // row_bytes(survey, level)
+        for first in range(0, len(cell), step):
+            rows = mechanism.encode(cell[first : first + step], size, randomness=randomness)
+            report_id = randomness.bytes(REPORT_ID_BYTES)
+            yield Block(survey.fingerprint, report_id, rows, level)
+
+
+def _levels_of(survey: Survey, count: int, randomness: Randomness) -> IntArray:
+    """The level that each report is on, drawn without looking at the data."""
+    if not isinstance(survey.levels, OneLevel):
+        return np.zeros(count, dtype=np.int64)
+    ends = np.cumsum([float(share) for share in survey.levels.shares])[:-1] * 2.0**32
+    words = np.frombuffer(randomness.bytes(4 * count), dtype=np.uint32)
+    return np.searchsorted(ends, words, side="right")
 
 
 def at_most(leaf_counts: IntArray, most: int, dice: Dice) -> IntArray:

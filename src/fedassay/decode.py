@@ -7,9 +7,12 @@ import numpy as np
 from fedassay.errors import TooFewReports
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
+from fedassay.mechanisms import Law
 from fedassay.noise import NoiseModel, NoNoise, PrefixNoise, TreeNoise, prefix_leaves, reconcile
 from fedassay.survey import OneLevel, Survey
 from fedassay.tally import Tally
+
+Levels = tuple[FloatArray, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +40,23 @@ def decode(survey: Survey, tally: Tally, *, readout: Readout) -> ScoreHistogram:
         return ScoreHistogram(survey.grid.edges, leaves, NoNoise(), readout.smooth)
     levels = range(survey.hierarchy.levels)
     values = tuple(_debiased(survey, tally, level) for level in levels)
-    variances = tuple(_variance(survey, tally, level, values[level]) for level in levels)
-    leaves, noise = _joined(survey, values, variances, readout)
+
+    def variances(counts: Levels) -> Levels:
+        return tuple(
+            level_variance(
+                survey.mechanisms[level].law(),
+                clients=tally.clients(survey),
+                reports=tally.reports[level],
+                counts=counts[level],
+            )
+            for level in levels
+        )
+
+    leaves, noise = _joined(survey, tally, values, variances(values), readout)
     if readout.reconcile and _depends_on_counts(survey):
         # Once more, with variances from the leaves that all levels agree on.
-        climbed = [_climb(survey, leaves, level) for level in levels]
-        variances = tuple(_variance(survey, tally, level, climbed[level]) for level in levels)
-        leaves, noise = _joined(survey, values, variances, readout)
+        agreed = tuple(_climb(survey, leaves, level) for level in levels)
+        leaves, noise = _joined(survey, tally, values, variances(agreed), readout)
     return ScoreHistogram(survey.grid.edges, leaves, noise, readout.smooth)
 
 
@@ -64,16 +77,30 @@ def require_enough(survey: Survey, tally: Tally) -> None:
             )
 
 
+def level_variance(law: Law, *, clients: float, reports: float, counts: FloatArray) -> FloatArray:
+    """The variance of a level's debiased counts, given an idea of the counts themselves.
+
+    When only `reports` of the clients are on the level, which of them are adds c (M/m - 1):
+    that is what metrics feel that do not change when all counts are scaled.
+    """
+    scale = clients / reports
+    hits = np.maximum(counts, 0.0) / scale
+    noise = (reports * law.variance_per_report + hits * law.variance_per_hit) / law.gain**2
+    variance: FloatArray = scale**2 * noise + (scale - 1.0) * scale * hits
+    return variance
+
+
 def _joined(
-    survey: Survey,
-    values: tuple[FloatArray, ...],
-    variances: tuple[FloatArray, ...],
-    readout: Readout,
+    survey: Survey, tally: Tally, values: Levels, variances: Levels, readout: Readout
 ) -> tuple[FloatArray, NoiseModel]:
-    if readout.reconcile:
-        leaves = reconcile(survey.hierarchy, values, variances)
-        return leaves, TreeNoise(survey.hierarchy, variances)
-    return prefix_leaves(survey.hierarchy, values), PrefixNoise(survey.hierarchy, variances)
+    hierarchy, per_report = survey.hierarchy, survey.is_local
+    if not readout.reconcile:
+        leaves = prefix_leaves(hierarchy, values)
+        return leaves, PrefixNoise(hierarchy, variances, per_report)
+    known = survey.total_is_known
+    total = float(tally.clients(survey)) if known else None
+    leaves = reconcile(hierarchy, values, variances, total=total)
+    return leaves, TreeNoise(hierarchy, variances, per_report, known)
 
 
 def _debiased(survey: Survey, tally: Tally, level: int) -> FloatArray:
@@ -82,20 +109,6 @@ def _debiased(survey: Survey, tally: Tally, level: int) -> FloatArray:
     scale = tally.clients(survey) / reports
     sums = tally.per_level(survey)[level]
     return (sums.astype(np.float64) - law.offset * reports) * (scale / law.gain)
-
-
-def _variance(survey: Survey, tally: Tally, level: int, counts: FloatArray) -> FloatArray:
-    """The variance of every debiased count, given an idea of the counts themselves.
-
-    When only some clients report on a level, which of them do adds c (M / m - 1): counts of
-    metrics that do not change when all counts are scaled feel just that.
-    """
-    law, reports = survey.mechanisms[level].law(), tally.reports[level]
-    scale = tally.clients(survey) / reports
-    hits = np.maximum(counts, 0.0) / scale
-    noise = (reports * law.variance_per_report + hits * law.variance_per_hit) / law.gain**2
-    variance: FloatArray = scale**2 * noise + (scale - 1.0) * scale * hits
-    return variance
 
 
 def _depends_on_counts(survey: Survey) -> bool:

@@ -78,6 +78,8 @@ class TreeNoise:
     """Variance of every counter's own estimate, per level, label x cell."""
     per_report: bool = False
     """Whether the variance grows with the number of reports, as under local DP."""
+    total_is_known: bool = False
+    """Whether all counts together are known without noise."""
 
     @property
     def is_zero(self) -> bool:
@@ -99,7 +101,10 @@ class TreeNoise:
             s, t, q = (np.add.reduceat(x, starts, axis=1) for x in (s, t, q))
             whole = s + own
             s, t, q = s * own / whole, t * own / whole, q - t**2 / whole
-        return max(float(q.sum()), 0.0)
+        form = float(q.sum())
+        if self.total_is_known:
+            form -= float(t.sum()) ** 2 / float(s.sum())
+        return max(form, 0.0)
 
     def reports_for(self, growth: float) -> float:
         """Linear when the noise stays as it is, quadratic when every report adds some."""
@@ -107,13 +112,18 @@ class TreeNoise:
 
 
 def reconcile(
-    hierarchy: Hierarchy, values: tuple[FloatArray, ...], variances: tuple[FloatArray, ...]
+    hierarchy: Hierarchy,
+    values: tuple[FloatArray, ...],
+    variances: tuple[FloatArray, ...],
+    *,
+    total: float | None = None,
 ) -> FloatArray:
     """The least-squares leaves from every level's counters, weighted by their variances.
 
     Up the tree each cell averages its own counter with the sum of its children; down the
     tree the difference is shared among the children in proportion to their variance
-    (Hay et al. 2010, with a variance of its own for every counter).
+    (Hay et al. 2010, with a variance of its own for every counter). A known total stands
+    above both labels as one more counter, without variance.
     """
     totals, spreads = [values[-1]], [variances[-1]]
     for level in range(hierarchy.levels - 2, -1, -1):
@@ -123,8 +133,9 @@ def reconcile(
         whole = spread + variances[level]
         totals.append((spread * values[level] + variances[level] * below) / whole)
         spreads.append(spread * variances[level] / whole)
-    final = totals.pop()
-    spreads.pop()
+    final, spread = totals.pop(), spreads.pop()
+    if total is not None:
+        final = final + spread * (total - final.sum()) / spread.sum()
     for level in range(hierarchy.levels - 1):
         starts = hierarchy.child_starts(level)
         children, spread = totals.pop(), spreads.pop()

@@ -13,16 +13,25 @@ from operator import itemgetter
 
 import numpy as np
 
-from fedassay.decode import Readout
+from fedassay.decode import Readout, level_variance
 from fedassay.errors import SettingInvalid
 from fedassay.estimate import Estimate, NotEnoughData
 from fedassay.examples import Examples, FloatArray
 from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy, fanouts_for
 from fedassay.histogram import ScoreHistogram
-from fedassay.mechanisms import Exact, Polya, Unit, check_epsilon
+from fedassay.mechanisms import (
+    Exact,
+    Law,
+    Polya,
+    RandomizedResponse,
+    UnaryEncoding,
+    Unit,
+    UnitKind,
+    check_epsilon,
+)
 from fedassay.metrics import accuracy, precision, recall, roc_auc
-from fedassay.noise import NoiseModel, TreeNoise
+from fedassay.noise import TreeNoise
 from fedassay.scoremodel import binormal, from_reference, on_grid
 from fedassay.survey import EveryLevel, LevelPolicy, OneLevel, Survey
 
@@ -32,6 +41,7 @@ class Privacy(Enum):
 
     SECURE = "secure"
     DISTRIBUTED = "distributed"
+    LOCAL = "local"
 
 
 class Preset(Enum):
@@ -75,6 +85,7 @@ class Request:
     unit: Unit = Unit()
     minimum_reports: int | None = None
     colluders: int = 0
+    allow_empty: bool = False
     model_digest: str | None = None
 
 
@@ -104,20 +115,22 @@ def choose(request: Request) -> Choice:
     if request.preset is Preset.PAPER or request.height is not None:
         grid = _given_grid(request)
         hierarchy = Hierarchy.regular(grid.cells, request.fanout or 2)
-        return Choice(_distributed(request, grid, hierarchy, request.budget), readout)
+        return Choice(_noisy(request, grid, hierarchy, request.budget), readout)
     return Choice(_best(request), readout)
 
 
 def _best(request: Request) -> Survey:
     """The candidate with the smallest predicted errors: first ROC AUC, then thresholds too."""
     models = _models(request)
-    areas = [(_area_error(survey, models), survey) for survey in _candidates(request)]
+    clients = float(_clients(request))
+    areas = [(_area_error(survey, models, clients), survey) for survey in _candidates(request)]
     shortlist = sorted(areas, key=itemgetter(0))[:_SHORTLIST]
     thresholds = request.thresholds or (0.2, 0.5, 0.8)
     if len(thresholds) > 3:
         thresholds = tuple(np.quantile(thresholds, (0.2, 0.5, 0.8), method="nearest"))
     scored = [
-        (area + _threshold_error(survey, models, thresholds), survey) for area, survey in shortlist
+        (area + _threshold_error(survey, models, clients, thresholds), survey)
+        for area, survey in shortlist
     ]
     return min(scored, key=itemgetter(0))[1]
 
@@ -129,38 +142,52 @@ def readout_for(preset: Preset, buckets: int | None) -> Readout:
     return Readout(buckets=buckets)
 
 
-def expected_histogram(survey: Survey, model: ScoreHistogram) -> ScoreHistogram:
+def expected_histogram(survey: Survey, model: ScoreHistogram, *, clients: float) -> ScoreHistogram:
     """What decoding would give on average, with the noise it would carry."""
     counts = on_grid(model, survey.grid)
-    reports = max(survey.minimum_reports, 1)
-    noise: NoiseModel = TreeNoise(
-        survey.hierarchy,
-        tuple(
-            np.full((2, cells), max(reports * mechanism.law().variance_per_report, 1e-300))
-            for mechanism, cells in zip(
-                survey.mechanisms, survey.hierarchy.cells_per_level, strict=True
-            )
-        ),
+    hierarchy = survey.hierarchy
+    shares = (
+        [float(share) for share in survey.levels.shares]
+        if isinstance(survey.levels, OneLevel)
+        else [1.0] * hierarchy.levels
     )
+    variances = tuple(
+        level_variance(
+            mechanism.law(),
+            clients=clients,
+            reports=clients * share,
+            counts=np.add.reduceat(counts, hierarchy.starts(level), axis=1),
+        )
+        for level, (mechanism, share) in enumerate(zip(survey.mechanisms, shares, strict=True))
+    )
+    noise = TreeNoise(hierarchy, variances, survey.is_local, survey.total_is_known)
     return ScoreHistogram(survey.grid.edges, counts, noise)
 
 
-def _area_error(survey: Survey, models: list[ScoreHistogram]) -> float:
+def _clients(request: Request) -> int:
+    """How many reports are expected."""
+    if request.privacy is Privacy.LOCAL and request.unit.kind is UnitKind.EXAMPLE:
+        return request.examples or request.clients or 1
+    return request.clients or request.minimum_reports or 1
+
+
+def _area_error(survey: Survey, models: list[ScoreHistogram], clients: float) -> float:
     """The mean log of predicted ROC AUC errors over the models."""
     errors = [
-        _error(roc_auc(expected_histogram(survey, model)), roc_auc(model)) for model in models
+        _error(roc_auc(expected_histogram(survey, model, clients=clients)), roc_auc(model))
+        for model in models
     ]
     return sum(map(log, errors)) / len(errors)
 
 
 def _threshold_error(
-    survey: Survey, models: list[ScoreHistogram], thresholds: Sequence[float]
+    survey: Survey, models: list[ScoreHistogram], clients: float, thresholds: Sequence[float]
 ) -> float:
     """The mean log of predicted errors of precision, recall and accuracy."""
     errors = [
         _error(metric(expected, threshold), metric(model, threshold))
         for model in models
-        for expected in (expected_histogram(survey, model),)
+        for expected in (expected_histogram(survey, model, clients=clients),)
         for threshold in thresholds
         for metric in (precision, recall, accuracy)
     ]
@@ -193,7 +220,7 @@ def _candidates(request: Request) -> Iterator[Survey]:
                     continue
                 hierarchy = Hierarchy(grid.cells, fanouts_for(grid.cells, levels))
                 for budget in _budgets(levels):
-                    yield _distributed(request, grid, hierarchy, budget)
+                    yield _noisy(request, grid, hierarchy, budget)
 
 
 def _budgets(levels: int) -> list[tuple[Fraction, ...]]:
@@ -247,11 +274,10 @@ def _secure(request: Request) -> Survey:
     )
 
 
-def _distributed(
+def _noisy(
     request: Request, grid: Grid, hierarchy: Hierarchy, budget: tuple[Fraction, ...] | None
 ) -> Survey:
-    minimum = request.minimum_reports or request.clients or 2
-    epsilon = request.epsilon or Fraction(1)
+    """A survey with noise, whose levels share epsilon or clients as the budget says."""
     levels = hierarchy.levels
     if budget is not None and (len(budget) != levels or sum(budget) != 1 or min(budget) <= 0):
         raise SettingInvalid(
@@ -259,10 +285,15 @@ def _distributed(
             f"{', '.join(map(str, budget))}."
         )
     shares = budget or (Fraction(1, levels),) * levels
+    if request.privacy is Privacy.LOCAL:
+        return _local(request, grid, hierarchy, shares)
+    minimum = request.minimum_reports or request.clients or 2
+    epsilon = request.epsilon or Fraction(1)
     policy: LevelPolicy = EveryLevel()
     spent = [epsilon * share for share in shares]
     if request.levels is LevelChoice.BATCHES and levels > 1:
         policy, spent = OneLevel(shares), [epsilon] * levels
+        # Leave room for the luck of the draw: a batch may come out smaller than its share.
         minimum = request.minimum_reports or max(2, int(minimum * min(shares) * 9 / 10))
     return Survey(
         grid=grid,
@@ -276,6 +307,36 @@ def _distributed(
         colluders=request.colluders,
         model_digest=request.model_digest,
     )
+
+
+def _local(
+    request: Request, grid: Grid, hierarchy: Hierarchy, shares: tuple[Fraction, ...]
+) -> Survey:
+    epsilon = request.epsilon or Fraction(1)
+    return Survey(
+        grid=grid,
+        hierarchy=hierarchy,
+        mechanisms=tuple(_oracle(request, epsilon, cells) for cells in hierarchy.cells_per_level),
+        levels=OneLevel(shares) if hierarchy.levels > 1 else EveryLevel(),
+        unit=request.unit,
+        minimum_reports=request.minimum_reports or 1,
+        allow_empty=request.allow_empty,
+        model_digest=request.model_digest,
+    )
+
+
+def _oracle(request: Request, epsilon: Fraction, cells: int) -> UnaryEncoding | RandomizedResponse:
+    """The frequency oracle with the smaller variance on a level, averaged over its cells."""
+    unary = UnaryEncoding(epsilon)
+    if request.preset is Preset.PAPER:
+        return unary
+    response = RandomizedResponse(epsilon, cells, request.allow_empty)
+    better = _mean_variance(response.law(), 2 * cells) < _mean_variance(unary.law(), 2 * cells)
+    return response if better else unary
+
+
+def _mean_variance(law: Law, values: int) -> float:
+    return (law.variance_per_report + law.variance_per_hit / values) / law.gain**2
 
 
 def _check(request: Request) -> None:
@@ -304,12 +365,20 @@ def _check_privacy(request: Request) -> None:
         if request.epsilon is not None:
             raise SettingInvalid(
                 "exact sums spend no epsilon; found one. "
-                "Use --privacy distributed, or drop --epsilon."
+                "Use --privacy distributed or local, or drop --epsilon."
             )
         return
     if request.epsilon is None:
-        raise SettingInvalid("distributed differential privacy needs an epsilon. Add --epsilon 1.")
+        raise SettingInvalid(
+            f"{request.privacy.value} differential privacy needs an epsilon. Add --epsilon 1."
+        )
     check_epsilon(request.epsilon)
+    if request.privacy is Privacy.LOCAL:
+        if request.colluders:
+            raise SettingInvalid(
+                "local privacy holds whatever others do; colluders do not go with it. Drop them."
+            )
+        return
     minimum, clients = request.minimum_reports, request.clients
     if minimum is None and clients is None:
         raise SettingInvalid(

@@ -13,8 +13,20 @@ from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.grid import MAX_CELLS, Grid
 from fedassay.hierarchy import MAX_LEVELS, Hierarchy
 from fedassay.jsonfile import Fields, canonical, check_format, read_json, write_json
-from fedassay.mechanisms import Exact, Guarantee, Mechanism, Neighbours, Polya, Unit, UnitKind
+from fedassay.mechanisms import (
+    Exact,
+    Guarantee,
+    LocalMechanism,
+    Neighbours,
+    Polya,
+    RandomizedResponse,
+    UnaryEncoding,
+    Unit,
+    UnitKind,
+)
 from fedassay.mechanisms.law import MAX_EXAMPLES
+
+AnyMechanism = Exact | Polya | UnaryEncoding | RandomizedResponse
 
 SURVEY_FORMAT = "fedassay.survey/1"
 MAX_CLIENTS = 2**31
@@ -56,13 +68,15 @@ class Survey:
 
     grid: Grid
     hierarchy: Hierarchy
-    mechanisms: tuple[Mechanism, ...]
+    mechanisms: tuple[AnyMechanism, ...]
     levels: LevelPolicy = EveryLevel()
     unit: Unit = Unit()
     minimum_reports: int = 2
     """Below this many reports on a level, nothing is decoded and no noise guarantee holds."""
     colluders: int = 0
     """How many clients may pool their knowledge, and withhold their noise, at no loss."""
+    allow_empty: bool = False
+    """Whether a client without examples answers too, and cannot be told from the others."""
     model_digest: str | None = None
     fingerprint: bytes = field(init=False, repr=False, compare=False)
 
@@ -92,6 +106,7 @@ class Survey:
                 f"found {len(self.levels.shares)}."
             )
         self._check_noise()
+        self._check_local()
         if self.model_digest is not None and not _DIGEST.fullmatch(self.model_digest):
             raise SettingInvalid(
                 "a model digest is 64 lower-case hexadecimal digits (SHA-256 of the model file). "
@@ -120,6 +135,36 @@ class Survey:
                     f"{mechanism.sensitivity}."
                 )
 
+    def _check_local(self) -> None:
+        local = [m for m in self.mechanisms if isinstance(m, LocalMechanism)]
+        if not local:
+            return
+        if len(local) < len(self.mechanisms):
+            raise SettingInvalid("a survey is local on every level or on none; found a mixture.")
+        if len(local) > 1 and not isinstance(self.levels, OneLevel):
+            raise SettingInvalid(
+                "under local privacy a client reports on one level; found every level. "
+                "Give each level a share of the clients."
+            )
+        for mechanism, cells in zip(self.mechanisms, self.hierarchy.cells_per_level, strict=True):
+            if isinstance(mechanism, RandomizedResponse) and (
+                mechanism.cells != cells or mechanism.nothing != self.allow_empty
+            ):
+                raise SettingInvalid(
+                    f"randomised response must fit its level of {cells} cells and whether empty "
+                    "clients answer; it does not."
+                )
+
+    @property
+    def is_local(self) -> bool:
+        """Whether every report protects itself."""
+        return isinstance(self.mechanisms[0], LocalMechanism)
+
+    @property
+    def total_is_known(self) -> bool:
+        """Whether each report stands for exactly one example, so that they can be counted."""
+        return self.is_local and not self.allow_empty
+
     @property
     def is_exact(self) -> bool:
         """Whether sums come through without noise."""
@@ -129,11 +174,13 @@ class Survey:
     def guarantee(self) -> Guarantee:
         """What this survey promises to a client."""
         epsilon = self.epsilon
+        sum_only = "secure aggregation, or whoever adds up the reports, to reveal only the sum"
+        neighbours = Neighbours.REPLACE if self.is_local else Neighbours.ADD_OR_REMOVE
         return Guarantee(
             epsilon=epsilon,
-            neighbours=None if epsilon is None else Neighbours.ADD_OR_REMOVE,
+            neighbours=None if epsilon is None else neighbours,
             unit=self.unit,
-            trust="secure aggregation, or whoever adds up the reports, to reveal only the sum",
+            trust="nobody" if self.is_local else sum_only,
             minimum_reports=self.minimum_reports,
             colluders=self.colluders,
         )
@@ -141,7 +188,7 @@ class Survey:
     @property
     def epsilon(self) -> Fraction | None:
         """What one unit spends in all, or None when a level is exact."""
-        spent = [mechanism.epsilon for mechanism in self.mechanisms if isinstance(mechanism, Polya)]
+        spent = [m.epsilon for m in self.mechanisms if not isinstance(m, Exact)]
         if len(spent) < len(self.mechanisms):
             return None
         return max(spent) if isinstance(self.levels, OneLevel) else sum(spent, Fraction(0))
@@ -157,6 +204,7 @@ class Survey:
             "unit": {"kind": self.unit.kind.value, "max_examples": self.unit.max_examples},
             "minimum_reports": self.minimum_reports,
             "colluders": self.colluders,
+            "allow_empty": self.allow_empty,
             "model_digest": self.model_digest,
         }
 
@@ -166,23 +214,25 @@ class Survey:
         fields = Fields(check_format(content, SURVEY_FORMAT, where), where)
         fields.only(
             "format", "grid", "fanouts", "levels", "mechanisms", "unit", "minimum_reports",
-            "colluders", "model_digest",
+            "colluders", "allow_empty", "model_digest",
         )  # fmt: skip
         try:
             grid = _grid_from_json(Fields(fields.get("grid"), f"{where}, grid"))
             fanouts = fields.integers("fanouts", MAX_LEVELS)
+            hierarchy = Hierarchy(grid.cells, tuple(fanouts))
             digest = fields.get("model_digest")
             unit = _unit_from_json(Fields(fields.get("unit"), f"{where}, unit"))
             minimum = fields.integer("minimum_reports", 1, MAX_CLIENTS)
             colluders = fields.integer("colluders", 0, minimum - 1)
             return cls(
                 grid=grid,
-                hierarchy=Hierarchy(grid.cells, tuple(fanouts)),
-                mechanisms=_mechanisms_from_json(fields, unit, minimum - colluders, where),
+                hierarchy=hierarchy,
+                mechanisms=_mechanisms_from_json(fields, hierarchy, unit, minimum - colluders),
                 levels=_levels_from_json(Fields(fields.get("levels"), f"{where}, levels")),
                 unit=unit,
                 minimum_reports=minimum,
                 colluders=colluders,
+                allow_empty=fields.boolean("allow_empty"),
                 model_digest=None if digest is None else fields.text("model_digest"),
             )
         except SettingInvalid as error:
@@ -212,35 +262,41 @@ def _grid_from_json(fields: Fields) -> Grid:
     return Grid.explicit(np.array(fields.numbers("edges", MAX_CELLS + 1)))
 
 
-def _mechanism_json(mechanism: Mechanism) -> dict[str, Any]:
-    if isinstance(mechanism, Polya):
-        return {"kind": mechanism.kind, "epsilon": str(mechanism.epsilon)}
-    return {"kind": mechanism.kind}
+def _mechanism_json(mechanism: AnyMechanism) -> dict[str, Any]:
+    if isinstance(mechanism, Exact):
+        return {"kind": mechanism.kind}
+    return {"kind": mechanism.kind, "epsilon": str(mechanism.epsilon)}
 
 
 def _mechanisms_from_json(
-    fields: Fields, unit: Unit, shares: int, where: str
-) -> tuple[Mechanism, ...]:
+    fields: Fields, hierarchy: Hierarchy, unit: Unit, shares: int
+) -> tuple[AnyMechanism, ...]:
     raw = fields.get("mechanisms")
-    if not isinstance(raw, list) or not 1 <= len(raw) <= MAX_LEVELS:
-        raise FileInvalid(f'{where}: "mechanisms" must list one mechanism per level.')
-    return tuple(
-        _mechanism_from_json(Fields(item, f"{where}, mechanism"), unit, shares) for item in raw
-    )
-
-
-def _mechanism_from_json(fields: Fields, unit: Unit, shares: int) -> Mechanism:
-    kind = fields.text("kind")
-    if kind == Exact.kind:
-        fields.only("kind")
-        return Exact()
-    if kind == Polya.kind:
-        fields.only("kind", "epsilon")
-        return Polya(fields.fraction("epsilon"), unit.sensitivity, shares)
-    raise FileInvalid(
-        f"mechanisms are {Exact.kind} or {Polya.kind}; found {kind[:40]!r}. "
-        "Use the fedassay version that wrote the survey."
-    )
+    if not isinstance(raw, list) or len(raw) != hierarchy.levels:
+        raise FileInvalid('"mechanisms" must list one mechanism per level.')
+    allow_empty = fields.boolean("allow_empty")
+    found: list[AnyMechanism] = []
+    for item, cells in zip(raw, hierarchy.cells_per_level, strict=True):
+        inner = Fields(item, "mechanism")
+        kind = inner.text("kind")
+        if kind == Exact.kind:
+            inner.only("kind")
+            found.append(Exact())
+            continue
+        inner.only("kind", "epsilon")
+        epsilon = inner.fraction("epsilon")
+        if kind == Polya.kind:
+            found.append(Polya(epsilon, unit.sensitivity, shares))
+        elif kind == UnaryEncoding.kind:
+            found.append(UnaryEncoding(epsilon))
+        elif kind == RandomizedResponse.kind:
+            found.append(RandomizedResponse(epsilon, cells, allow_empty))
+        else:
+            raise FileInvalid(
+                f"mechanisms are exact, polya, oue or grr; found {kind[:40]!r}. "
+                "Use the fedassay version that wrote the survey."
+            )
+    return tuple(found)
 
 
 def _levels_json(levels: LevelPolicy) -> dict[str, Any]:

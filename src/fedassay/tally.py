@@ -16,7 +16,7 @@ from fedassay.errors import (
 from fedassay.examples import IntArray
 from fedassay.jsonfile import Fields, check_format
 from fedassay.survey import EveryLevel, OneLevel, Survey
-from fedassay.wire import REPORT_ID_BYTES, Report
+from fedassay.wire import REPORT_ID_BYTES, Block, Message
 
 TALLY_FORMAT = "fedassay.tally/1"
 
@@ -51,7 +51,7 @@ class Tally:
         return cls(survey.fingerprint, (0,) * hierarchy.levels, empty)
 
     @classmethod
-    def of(cls, survey: Survey, reports: Iterable[Report]) -> "Tally":
+    def of(cls, survey: Survey, reports: Iterable[Message]) -> "Tally":
         """Add up reports; a repeated or foreign one raises."""
         builder = TallyBuilder(cls.zero(survey), survey)
         for report in reports:
@@ -95,7 +95,9 @@ class Tally:
 
     def clients(self, survey: Survey) -> int:
         """How many reports were counted in all."""
-        return sum(self.reports) if isinstance(survey.levels, OneLevel) else self.reports[0]
+        if isinstance(survey.levels, OneLevel):
+            return sum(self.reports)
+        return self.reports[0]
 
     def require(self, survey: Survey) -> None:
         """Raise `SurveyMismatch` unless this tally belongs to the survey."""
@@ -155,8 +157,8 @@ class TallyBuilder:
         self._counters = start.counters.copy()
         self._report_ids = set(start.report_ids)
 
-    def add(self, report: Report) -> None:
-        """Count one report, or raise and count nothing."""
+    def add(self, report: Message) -> None:
+        """Count one message, or raise and count nothing."""
         if report.fingerprint != self._survey.fingerprint:
             raise SurveyMismatch(
                 f"the tally is for survey {self._survey.fingerprint.hex()[:12]}; the report "
@@ -167,19 +169,23 @@ class TallyBuilder:
                 f"a report counts once; {report.report_id.hex()[:12]} is already in the tally. "
                 "Nothing to do: it was counted the first time."
             )
-        if self._is_exact and report.counters.min(initial=0) < 0:
+        if self._is_exact and not isinstance(report, Block) and report.counters.min(initial=0) < 0:
             raise ReportMalformed(
                 "exact counts are never negative; this report has negative ones. "
                 "Ask the client to send it again."
             )
-        hierarchy = self._survey.hierarchy
         if report.level is None:
-            self._counters += report.counters
             self._reports = [count + 1 for count in self._reports]
         else:
-            self._counters[hierarchy.counters(report.level)] += report.counters
-            self._reports[report.level] += 1
+            self._reports[report.level] += report.reports
+        place = self._place(report.level)
+        size = len(self._counters[place])
+        sums = report.sums(size) if isinstance(report, Block) else report.counters
+        self._counters[place] += sums
         self._report_ids.add(report.report_id)
+
+    def _place(self, level: int | None) -> slice:
+        return slice(None) if level is None else self._survey.hierarchy.counters(level)
 
     def tally(self) -> Tally:
         """The sum so far."""

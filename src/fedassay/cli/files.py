@@ -12,7 +12,7 @@ from fedassay.cli.console import err, estimates_table, out, progress, reasons
 from fedassay.cli.plots import write_plots
 from fedassay.client import ClientPolicy
 from fedassay.decode import require_enough
-from fedassay.engines.files import answer_file, read_report, write_report
+from fedassay.engines.files import answer_file, read_messages, report_files, write_answer
 from fedassay.engines.tables import Columns, read_reference, row_count
 from fedassay.errors import FedassayError, SurveyMismatch
 from fedassay.mechanisms import Unit, UnitKind
@@ -57,6 +57,7 @@ def new_survey(
     max_examples: options.MaxExamplesOption = 1,
     levels: options.LevelsOption = LevelChoice.EVERY,
     budget: options.BudgetOption = None,
+    allow_empty: options.EmptyOption = False,
     model: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Model file; its digest is recorded.")
     ] = None,
@@ -88,6 +89,7 @@ def new_survey(
         unit=Unit(unit, max_examples),
         minimum_reports=minimum_reports,
         colluders=colluders,
+        allow_empty=allow_empty,
         model_digest=None if model is None else options.file_digest(model),
     )
     survey = choose(request).survey
@@ -126,7 +128,7 @@ def answer(
     survey = Survey.load(survey_file)
     digests = frozenset() if model is None else frozenset([options.file_digest(model)])
     with progress("reading rows", row_count(file)) as advance:
-        report = answer_file(
+        answered = answer_file(
             survey,
             file,
             Columns(score, label),
@@ -138,7 +140,7 @@ def answer(
             ),
             progress=advance,
         )
-    size = write_report(report, output)
+    size = write_answer(answered, output)
     out.print(
         f"Wrote {output}: {size:,} bytes for survey {survey.fingerprint.hex()[:12]}.\n"
         f"{survey.guarantee.sentence()}",
@@ -148,7 +150,9 @@ def answer(
 
 def tally(
     survey_file: SurveyArgument,
-    reports: Annotated[list[Path], typer.Argument(metavar="REPORT...", help="Report files.")],
+    reports: Annotated[
+        list[Path], typer.Argument(metavar="REPORT...", help="Report files, or folders of them.")
+    ],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Assessment; added to if there.")
     ],
@@ -158,14 +162,15 @@ def tally(
 ) -> None:
     """Add reports up and assess the classifier.
 
-    A bad report is named and left out, the others are counted, and the exit code is 2.
+    A bad report is named and left out, the others are counted, and the exit code is 2; a file
+    that was cut counts up to the cut.
     An assessment of the same survey that is already there is added to.
 
     [bold]Examples[/bold]
 
       fedassay tally survey.json reports/*.fa -o assessment.json
 
-      fedassay tally survey.json late.fa -o assessment.json
+      fedassay tally survey.json inbox/ -o assessment.json
     """
     survey = Survey.load(survey_file)
     thresholds = tuple(dict.fromkeys(threshold or (0.5,)))
@@ -173,22 +178,14 @@ def tally(
     check_buckets(buckets)
     readout = readout_for(preset, buckets)
     builder = TallyBuilder(_tally_so_far(output, survey), survey)
-    rejected = 0
-    with progress("reports", len(reports)) as advance:
-        for path in reports:
-            try:
-                builder.add(read_report(path, survey))
-            except FedassayError as error:
-                rejected += 1
-                _say(f"{path}: {type(error).__name__}: {error}")
-            advance(1)
+    before = builder.tally().clients(survey)
+    rejected = _add_files(builder, report_files(reports), survey)
     assessment = Assessment(survey, builder.tally(), readout, thresholds)
     assessment.save(output)
-    counted = len(reports) - rejected
+    in_all = assessment.tally.clients(survey)
     out.print(
-        f"Counted {counted} of {len(reports)} reports, "
-        f"{assessment.tally.clients(survey):,} in all; "
-        f"wrote {output}.",
+        f"Counted {in_all - before:,} reports, rejected {rejected:,} files or blocks; "
+        f"{in_all:,} reports in all in {output}.",
         markup=False,
     )
     require_enough(survey, assessment.tally)
@@ -226,6 +223,25 @@ def show(
     _print_assessment(assessment)
     if plot is not None:
         out.print(f"\nWrote {plot}.", markup=False)
+
+
+def _add_files(builder: TallyBuilder, paths: list[Path], survey: Survey) -> int:
+    """Add every message of every file; says what is wrong with the others and counts them."""
+    rejected = 0
+    with progress("files", len(paths)) as advance:
+        for path in paths:
+            try:
+                for message in read_messages(path, survey):
+                    try:
+                        builder.add(message)
+                    except FedassayError as error:
+                        rejected += 1
+                        _say(f"{path}: {type(error).__name__}: {error}")
+            except FedassayError as error:
+                rejected += 1
+                _say(f"{path}: {type(error).__name__}: {error}")
+            advance(1)
+    return rejected
 
 
 def _tally_so_far(path: Path, survey: Survey) -> Tally:

@@ -67,6 +67,10 @@ BudgetOption = Annotated[
     str | None,
     typer.Option("--budget", metavar="A,B,...", help="Shares of epsilon per level, top down."),
 ]
+EmptyOption = Annotated[
+    bool,
+    typer.Option("--allow-empty", help="Clients without examples answer too (--privacy local)."),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 

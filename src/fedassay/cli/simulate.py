@@ -33,6 +33,8 @@ _EXAMPLES = """
 
   fedassay simulate scores.parquet --privacy distributed --epsilon 1 --trials 20
 
+  fedassay simulate scores.parquet --privacy local --epsilon 5 --reference train.parquet
+
   fedassay simulate scores.csv --client hospital --threshold 0.3 --threshold 0.7 --json
 
   fedassay simulate scores.csv --preset paper --height 12 --buckets 50 --out result/

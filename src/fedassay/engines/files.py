@@ -1,13 +1,14 @@
 """Reports and tallies as files: a federation over any transport."""
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from fedassay.client import ClientPolicy, answer_counts
+from fedassay.client import Answer, ClientPolicy, answer_counts
 from fedassay.engines.tables import Columns, Progress, count_file
-from fedassay.errors import FileInvalid, ReportTooLarge
+from fedassay.errors import FileInvalid
 from fedassay.randomness import Randomness
 from fedassay.survey import Survey
-from fedassay.wire import Report, decode, encode, largest_report
+from fedassay.wire import Message, messages
 
 
 def answer_file(
@@ -18,36 +19,40 @@ def answer_file(
     randomness: Randomness,
     policy: ClientPolicy,
     progress: Progress | None = None,
-) -> Report:
+) -> Answer:
     """Answer a survey from a table of any size, as one client."""
     policy.check(survey)
     counts = count_file(path, columns, survey.grid, progress=progress)
     return answer_counts(survey, counts, randomness=randomness, policy=policy)
 
 
-def write_report(report: Report, path: Path) -> int:
-    """Write a report's bytes; returns how many."""
-    message = encode(report)
+def write_answer(answer: Answer, path: Path) -> int:
+    """Write an answer's bytes; returns how many."""
+    content = answer.to_bytes()
     try:
-        path.write_bytes(message)
+        path.write_bytes(content)
     except OSError as error:
         raise FileInvalid(
             f"{path}: cannot be written ({error.strerror}). Choose a folder you may write to."
         ) from error
-    return len(message)
+    return len(content)
 
 
-def read_report(path: Path, survey: Survey) -> Report:
-    """Read a report file; its size is checked before it is read."""
-    limit = largest_report(survey)
+def read_messages(path: Path, survey: Survey) -> Iterator[Message]:
+    """Read a report file, message by message; each size is checked before it is read."""
     try:
-        size = path.stat().st_size
-        if size > limit:
-            raise ReportTooLarge(
-                f"reports to this survey are at most {limit} bytes; found {size}. "
-                "This is another file, or an attack."
-            )
-        message = path.read_bytes()
+        with path.open("rb") as stream:
+            yield from messages(stream, survey)
     except OSError as error:
         raise FileInvalid(f"cannot be read ({error.strerror}). Check the path.") from error
-    return decode(message, survey)
+
+
+def report_files(paths: Iterable[Path]) -> list[Path]:
+    """Files as given, and those inside folders, in order."""
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            found += sorted(item for item in path.rglob("*") if item.is_file())
+        else:
+            found.append(path)
+    return found

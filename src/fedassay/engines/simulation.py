@@ -1,11 +1,12 @@
 """A whole federation in one process."""
 
 from collections.abc import Callable, Iterator
+from io import BytesIO
 from itertools import pairwise
 
 import numpy as np
 
-from fedassay.client import make_report
+from fedassay.client import make_answer
 from fedassay.decode import Readout, decode
 from fedassay.engines.tables import Cohort
 from fedassay.examples import Examples, IntArray
@@ -14,8 +15,7 @@ from fedassay.mechanisms import UnitKind
 from fedassay.randomness import SimulatedRandomness
 from fedassay.survey import OneLevel, Survey
 from fedassay.tally import Tally, TallyBuilder
-from fedassay.wire import decode as decode_report
-from fedassay.wire import encode as encode_report
+from fedassay.wire import messages
 
 Progress = Callable[[int], None]
 
@@ -50,14 +50,19 @@ def tally_cohort(survey: Survey, cohort: Cohort, *, randomness: SimulatedRandomn
 
 def _limited(survey: Survey, cohort: Cohort, generator: np.random.Generator) -> Cohort:
     """Keep at most `max_examples` rows of each client, chosen at random."""
-    if survey.unit.kind is not UnitKind.CLIENT or cohort.client_of_row is None:
+    if cohort.client_of_row is None:
         return cohort
+    if survey.unit.kind is not UnitKind.CLIENT:
+        # Under local privacy every example has a report of its own.
+        whole = Cohort(cohort.examples, None, len(cohort.examples))
+        return whole if survey.is_local else cohort
+    most = 1 if survey.is_local else survey.unit.max_examples
     shuffled = generator.permutation(len(cohort.examples))
     order = shuffled[np.argsort(cohort.client_of_row[shuffled], kind="stable")]
     owner = cohort.client_of_row[order]
     first = np.searchsorted(owner, np.arange(cohort.clients))
     rank = np.arange(len(order)) - first[owner]
-    kept = order[rank < survey.unit.max_examples]
+    kept = order[rank < most]
     examples = Examples(cohort.examples.labels[kept], cohort.examples.scores[kept])
     return Cohort(examples, cohort.client_of_row[kept], cohort.clients)
 
@@ -99,8 +104,9 @@ def tally_each_client(
     builder = TallyBuilder(Tally.zero(survey), survey)
     for examples in clients(cohort):
         counts = survey.grid.count(examples)
-        message = encode_report(make_report(survey, counts, randomness=randomness))
-        builder.add(decode_report(message, survey))
+        sent = BytesIO(make_answer(survey, counts, randomness=randomness).to_bytes())
+        for message in messages(sent, survey):
+            builder.add(message)
         if progress is not None:
             progress(1)
     return builder.tally()

@@ -94,6 +94,11 @@ class Guarantee:
                 "The exact sum over all clients is revealed and nothing is randomised; single "
                 f"reports stay hidden if you trust {self.trust}. No differential privacy."
             )
+        if self.neighbours is Neighbours.REPLACE:
+            return (
+                f"{float(self.epsilon):g}-local differential privacy for {self.unit} (replace "
+                "neighbours): every report protects itself, whoever sees it."
+            )
         withstands = f"at least {self.minimum_reports:,} reports arrive"
         if self.colluders:
             withstands += f" and at most {self.colluders:,} of their clients collude"
