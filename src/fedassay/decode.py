@@ -48,12 +48,13 @@ def decode(survey: Survey, tally: Tally, *, readout: Readout) -> ScoreHistogram:
                 clients=tally.clients(survey),
                 reports=tally.reports[level],
                 counts=counts[level],
+                sampled=survey.samples_clients,
             )
             for level in levels
         )
 
     leaves, noise = _joined(survey, tally, values, variances(values), readout)
-    if readout.reconcile and _depends_on_counts(survey):
+    if readout.reconcile and survey.samples_clients:
         # Once more, with variances from the leaves that all levels agree on.
         agreed = tuple(_climb(survey, leaves, level) for level in levels)
         leaves, noise = _joined(survey, tally, values, variances(agreed), readout)
@@ -77,30 +78,40 @@ def require_enough(survey: Survey, tally: Tally) -> None:
             )
 
 
-def level_variance(law: Law, *, clients: float, reports: float, counts: FloatArray) -> FloatArray:
+def level_variance(
+    law: Law, *, clients: float, reports: float, counts: FloatArray, sampled: bool
+) -> FloatArray:
     """The variance of a level's debiased counts, given an idea of the counts themselves.
 
-    When only `reports` of the clients are on the level, which of them are adds c (M/m - 1):
-    that is what metrics feel that do not change when all counts are scaled.
+    `sampled` counts stand for a population: reports on a level, and locally private ones, come
+    from clients drawn at random, which adds (M/m) c. `TreeNoise` takes the part back that the
+    table itself has. Counters that add up to the reports are treated as independent given
+    their sum, as a multinomial is a set of Poisson counts given theirs.
     """
     scale = clients / reports
     hits = np.maximum(counts, 0.0) / scale
-    noise = (reports * law.variance_per_report + hits * law.variance_per_hit) / law.gain**2
-    variance: FloatArray = scale**2 * noise + (scale - 1.0) * scale * hits
+    per_report, per_hit = law.variance_per_report, law.variance_per_hit
+    if law.sums_to_reports:
+        per_report += law.offset**2
+        per_hit += 2.0 * law.offset * law.gain
+    if sampled:
+        per_hit += law.gain**2
+    variance: FloatArray = (reports * per_report + hits * per_hit) * (scale / law.gain) ** 2
     return variance
 
 
 def _joined(
     survey: Survey, tally: Tally, values: Levels, variances: Levels, readout: Readout
 ) -> tuple[FloatArray, NoiseModel]:
-    hierarchy, per_report = survey.hierarchy, survey.is_local
+    hierarchy = survey.hierarchy
     if not readout.reconcile:
         leaves = prefix_leaves(hierarchy, values)
-        return leaves, PrefixNoise(hierarchy, variances, per_report)
-    known = survey.total_is_known
-    total = float(tally.clients(survey)) if known else None
+        table = leaves if survey.samples_clients else None
+        return leaves, PrefixNoise(hierarchy, variances, table, survey.is_local)
+    total = float(tally.clients(survey)) if survey.total_is_known else None
     leaves = reconcile(hierarchy, values, variances, total=total)
-    return leaves, TreeNoise(hierarchy, variances, per_report, known)
+    table = leaves if survey.samples_clients else None
+    return leaves, TreeNoise(hierarchy, variances, table, total is not None, survey.is_local)
 
 
 def _debiased(survey: Survey, tally: Tally, level: int) -> FloatArray:
@@ -109,11 +120,6 @@ def _debiased(survey: Survey, tally: Tally, level: int) -> FloatArray:
     scale = tally.clients(survey) / reports
     sums = tally.per_level(survey)[level]
     return (sums.astype(np.float64) - law.offset * reports) * (scale / law.gain)
-
-
-def _depends_on_counts(survey: Survey) -> bool:
-    hits = any(mechanism.law().variance_per_hit for mechanism in survey.mechanisms)
-    return hits or isinstance(survey.levels, OneLevel)
 
 
 def _climb(survey: Survey, leaves: FloatArray, level: int) -> FloatArray:

@@ -76,10 +76,13 @@ class TreeNoise:
     hierarchy: Hierarchy
     variances: tuple[FloatArray, ...]
     """Variance of every counter's own estimate, per level, label x cell."""
-    per_report: bool = False
-    """Whether the variance grows with the number of reports, as under local DP."""
+    table: FloatArray | None = None
+    """The leaf counts, when variances are those of a population's sample: the part that the
+    table of all clients has too is no noise."""
     total_is_known: bool = False
     """Whether all counts together are known without noise."""
+    per_report: bool = False
+    """Whether the variance grows with the number of reports, as under local DP."""
 
     @property
     def is_zero(self) -> bool:
@@ -104,7 +107,7 @@ class TreeNoise:
         form = float(q.sum())
         if self.total_is_known:
             form -= float(t.sum()) ** 2 / float(s.sum())
-        return max(form, 0.0)
+        return max(form - _table_variance(self.table, weights), 0.0)
 
     def reports_for(self, growth: float) -> float:
         """Linear when the noise stays as it is, quadratic when every report adds some."""
@@ -157,6 +160,7 @@ class PrefixNoise:
 
     hierarchy: Hierarchy
     variances: tuple[FloatArray, ...]
+    table: FloatArray | None = None
     per_report: bool = False
 
     @property
@@ -178,11 +182,20 @@ class PrefixNoise:
                 used = at_end
             total += float((own * used**2).sum())
             parent_end = at_end
-        return total
+        return max(total - _table_variance(self.table, weights), 0.0)
 
     def reports_for(self, growth: float) -> float:
         """Linear when the noise stays as it is, quadratic when every report adds some."""
         return growth**2 if self.per_report else growth
+
+
+def _table_variance(table: FloatArray | None, weights: FloatArray) -> float:
+    """How much a sum varies over tables drawn from one population, their size given."""
+    if table is None:
+        return 0.0
+    weighted = table * weights
+    total = max(float(table.sum()), 1.0)
+    return float((weighted * weights).sum()) - float(weighted.sum()) ** 2 / total
 
 
 def prefix_leaves(hierarchy: Hierarchy, values: tuple[FloatArray, ...]) -> FloatArray:

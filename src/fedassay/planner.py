@@ -157,10 +157,12 @@ def expected_histogram(survey: Survey, model: ScoreHistogram, *, clients: float)
             clients=clients,
             reports=clients * share,
             counts=np.add.reduceat(counts, hierarchy.starts(level), axis=1),
+            sampled=survey.samples_clients,
         )
         for level, (mechanism, share) in enumerate(zip(survey.mechanisms, shares, strict=True))
     )
-    noise = TreeNoise(hierarchy, variances, survey.is_local, survey.total_is_known)
+    table = counts if survey.samples_clients else None
+    noise = TreeNoise(hierarchy, variances, table, survey.total_is_known, survey.is_local)
     return ScoreHistogram(survey.grid.edges, counts, noise)
 
 
@@ -212,7 +214,7 @@ def _models(request: Request) -> list[ScoreHistogram]:
 
 
 def _candidates(request: Request) -> Iterator[Survey]:
-    for leaves in (8, 16, 32, 64, 128, 256, 512, 1024):
+    for leaves in (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024):
         for grid in _grids(request, leaves):
             for levels in (1, 2, 3):
                 # A level more pays off only when every level has several children.
@@ -232,9 +234,12 @@ def _budgets(levels: int) -> list[tuple[Fraction, ...]]:
 
 def _grids(request: Request, leaves: int) -> list[Grid]:
     if request.reference is not None:
-        return [_warped(request.reference, leaves).with_edges_at(request.thresholds)]
-    shapes = [Grid.uniform(leaves), Grid.arcsine(leaves)]
-    return [shape.with_edges_at(request.thresholds) for shape in shapes]
+        shapes = [_warped(request.reference, leaves)]
+    else:
+        shapes = [Grid.uniform(leaves), Grid.arcsine(leaves)]
+    # Thresholds on edges are exact, but among few cells they may take the place of better ones.
+    pinned = [shape.with_edges_at(request.thresholds) for shape in shapes]
+    return list(dict.fromkeys([*pinned, *shapes]))
 
 
 def _warped(reference: Examples | FloatArray, cells: int) -> Grid:

@@ -161,6 +161,11 @@ class Survey:
         return isinstance(self.mechanisms[0], LocalMechanism)
 
     @property
+    def samples_clients(self) -> bool:
+        """Whether a level hears from clients drawn at random, each with its own noise."""
+        return self.is_local or isinstance(self.levels, OneLevel)
+
+    @property
     def total_is_known(self) -> bool:
         """Whether each report stands for exactly one example, so that they can be counted."""
         return self.is_local and not self.allow_empty

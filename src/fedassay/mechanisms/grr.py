@@ -62,9 +62,9 @@ class RandomizedResponse:
         return (1 - self.p) / (self.values - 1)
 
     def law(self) -> Law:
-        """Value counts are multinomial: Poisson with their sum known, which decoding adds."""
+        """Each value is a coin of bias p or q, and exactly one of them shows heads."""
         p, q = float(self.p), float(self.q)
-        return Law(p - q, q, q, p - q)
+        return Law(p - q, q, q * (1.0 - q), p * (1.0 - p) - q * (1.0 - q), sums_to_reports=True)
 
     def encode(self, hits: IntArray, size: int, *, randomness: Randomness) -> ValueRows:
         """One value for each hit in [0, size), or -1 for a client with nothing."""

@@ -22,6 +22,8 @@ class Law:
     offset: float
     variance_per_report: float
     variance_per_hit: float
+    sums_to_reports: bool = False
+    """Whether a level's counters always add up to its reports, so that they are correlated."""
 
     @property
     def is_exact(self) -> bool:
