@@ -14,6 +14,8 @@ from fedassay.histogram import ScoreHistogram
 
 # True positives, false positives, false negatives, true negatives.
 Quad = tuple[float, float, float, float]
+# Interpolation may leave a speck of an example on one side; a ratio to it means nothing.
+_SPECK = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,12 +45,14 @@ def confusion(histogram: ScoreHistogram, threshold: float) -> Confusion:
     above = np.zeros(histogram.buckets)
     above[bucket:] = 1.0
     above[bucket] = 1.0 - part
-    inside = histogram.counts[:, bucket] if 0.0 < part < 1.0 else np.zeros(2)
-    least = total - histogram.cumulative[:, bucket] - histogram.counts[:, bucket]
-    if part == 0.0:
-        least = total - histogram.cumulative[:, bucket]
+    # The first bucket also holds 0, so even a threshold of 0 may lie inside it.
+    is_inside = 0.0 < part < 1.0 or bucket == part == 0
+    inside = histogram.counts[:, bucket] if is_inside else np.zeros(2)
+    least = total - histogram.cumulative[:, bucket]
+    if is_inside or part == 1.0:
+        least = least - histogram.counts[:, bucket]
     spread = np.zeros(2)
-    if 0.0 < part < 1.0:
+    if is_inside:
         even = np.maximum(inside, 0.0) * part * (1.0 - part)
         spread = np.sqrt(even + (histogram.spikes[:, bucket] / 2.0) ** 2)
     (fp, tp), (tn, fn) = total - below, below
@@ -117,7 +121,7 @@ def f_beta(histogram: ScoreHistogram, threshold: float, *, beta: float = 1.0) ->
         _ratio(-square * score, bottom),
         0.0,
     )
-    if bottom <= 0.0:
+    if bottom <= _SPECK:
         return _undefined("positives, true or predicted,", bottom)
     return _from_quad(at, value, slope, _Kind(Shape.LOGIT))
 
@@ -131,7 +135,7 @@ def balanced_accuracy(histogram: ScoreHistogram, threshold: float) -> Estimate:
     """The mean of recall and specificity."""
     at = confusion(histogram, threshold)
     tp, fp, fn, tn = at.counts
-    if tp + fn <= 0.0 or fp + tn <= 0.0:
+    if min(tp + fn, fp + tn) <= _SPECK:
         return _undefined("positives and negatives", min(tp + fn, fp + tn))
     slope = (
         0.5 * fn / (tp + fn) ** 2,
@@ -147,7 +151,7 @@ def mcc(histogram: ScoreHistogram, threshold: float) -> Estimate:
     at = confusion(histogram, threshold)
     tp, fp, fn, tn = at.counts
     sides = (tp + fp, tp + fn, tn + fp, tn + fn)
-    if min(sides) <= 0.0:
+    if min(sides) <= _SPECK:
         return _undefined("examples of each class, true and predicted,", min(sides))
     value, root = _mcc(at.counts), sqrt(sides[0] * sides[1] * sides[2] * sides[3])
     pull = [0.5 * value / side for side in sides]
@@ -171,7 +175,7 @@ def _proportion(
 ) -> Estimate:
     """A ratio of sums of confusion counts, with a score interval."""
     trials = sum(b * c for b, c in zip(bottom, at.counts, strict=True))
-    if trials <= 0.0:
+    if trials <= _SPECK:
         return _undefined(of, trials)
     share = value(at.counts)
     slope = tuple((t - share * b) / trials for t, b in zip(top, bottom, strict=True))
