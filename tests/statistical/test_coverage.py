@@ -24,7 +24,6 @@ from tests.tables import Table
 
 VERIFY = os.environ.get("FEDASSAY_VERIFY") == "1"
 RESAMPLES = 2000 if VERIFY else 700
-CELLS = 2**14 if VERIFY else 2**12
 ROWS = 10_000
 THRESHOLD = 0.5
 FALSE_ALARM = 1e-8
@@ -52,7 +51,7 @@ def population(table: Table, rate: float, grid: Grid) -> npt.NDArray[np.float64]
 
 def resampled(table: Table, rate: float) -> tuple[dict[str, float], dict[str, list[Estimate]]]:
     """The true values, and the estimates of every resample."""
-    grid = Grid.fine(CELLS)
+    grid = Grid.fine(2**12)
     chances = population(table, rate, grid)
     truth = {
         name: metric(ScoreHistogram(grid.edges, chances * 1e12)).value
