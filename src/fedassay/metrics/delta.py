@@ -9,6 +9,8 @@ from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
 
 CLEAR_OF_NOISE = 4.0
+# Interpolation may leave a speck of an example on one side; a ratio to it means nothing.
+_SPECK = 1e-9
 
 
 def counts_estimate(
@@ -50,15 +52,18 @@ def missing_class(histogram: ScoreHistogram) -> NotEnoughData | None:
     return None
 
 
-def too_few(histogram: ScoreHistogram, weights: FloatArray, of: str) -> NotEnoughData | None:
+def too_few(
+    histogram: ScoreHistogram, weights: FloatArray, of: str, *, found: float | None = None
+) -> NotEnoughData | None:
     """Why a ratio over this sum of counts is meaningless, if it is.
 
     `fact:ratio` asks that the error of a denominator stay below half of it; with two
     standard deviations for the error, the sum must be at least four of them.
     """
-    found = float((weights * histogram.counts).sum())
+    if found is None:
+        found = float((weights * histogram.counts).sum())
     noise_sd = sqrt(histogram.noise.variance(weights))
-    if found > 0.0 and found >= CLEAR_OF_NOISE * noise_sd:
+    if found > _SPECK and found >= CLEAR_OF_NOISE * noise_sd:
         return None
     if noise_sd == 0.0:
         return NotEnoughData(

@@ -51,12 +51,14 @@ def confusion(histogram: ScoreHistogram, threshold: float) -> Confusion:
     above = np.zeros(histogram.buckets)
     above[bucket:] = 1.0
     above[bucket] = 1.0 - part
-    inside = histogram.counts[:, bucket] if 0.0 < part < 1.0 else np.zeros(2)
-    least = total - histogram.cumulative[:, bucket] - histogram.counts[:, bucket]
-    if part == 0.0:
-        least = total - histogram.cumulative[:, bucket]
+    # The first bucket also holds 0, so even a threshold of 0 may lie inside it.
+    is_inside = 0.0 < part < 1.0 or bucket == part == 0
+    inside = histogram.counts[:, bucket] if is_inside else np.zeros(2)
+    least = total - histogram.cumulative[:, bucket]
+    if is_inside or part == 1.0:
+        least = least - histogram.counts[:, bucket]
     spread = np.zeros(2)
-    if 0.0 < part < 1.0:
+    if is_inside:
         even = np.maximum(inside, 0.0) * part * (1.0 - part)
         spread = np.sqrt(even + (histogram.spikes[:, bucket] / 2.0) ** 2)
     (fp, tp), (tn, fn) = total - below, below
@@ -117,11 +119,11 @@ def f_beta(histogram: ScoreHistogram, threshold: float, *, beta: float = 1.0) ->
 
     at = confusion(histogram, threshold)
     divisor = _weights(at, (1.0 + square, 1.0, square, 0.0))
-    undefined = too_few(histogram, divisor, "positives, true or predicted,")
-    if undefined is not None:
-        return undefined
     tp, fp, fn, _ = at.counts
     bottom = (1.0 + square) * tp + square * fn + fp
+    undefined = too_few(histogram, divisor, "positives, true or predicted,", found=bottom)
+    if undefined is not None:
+        return undefined
     score = value(at.counts)
     slope = (
         _ratio((1.0 + square) * (1.0 - score), bottom),
@@ -156,12 +158,12 @@ def balanced_accuracy(histogram: ScoreHistogram, threshold: float) -> Estimate:
 def mcc(histogram: ScoreHistogram, threshold: float) -> Estimate:
     """Matthews' correlation between label and prediction."""
     at = confusion(histogram, threshold)
-    for side, of in _SIDES.items():
-        undefined = too_few(histogram, _weights(at, side), of)
-        if undefined is not None:
-            return undefined
     tp, fp, fn, tn = at.counts
     sides = (tp + fp, tp + fn, tn + fp, tn + fn)
+    for (side, of), found in zip(_SIDES.items(), sides, strict=True):
+        undefined = too_few(histogram, _weights(at, side), of, found=found)
+        if undefined is not None:
+            return undefined
     value, root = _mcc(at.counts), sqrt(sides[0] * sides[1] * sides[2] * sides[3])
     pull = [0.5 * value / side for side in sides]
     slope = (
@@ -183,10 +185,10 @@ def _proportion(
     at: Confusion, value: Callable[[Quad], float], top: Quad, bottom: Quad, of: str
 ) -> Estimate:
     """A ratio of sums of confusion counts, with a score interval."""
-    undefined = too_few(at.histogram, _weights(at, bottom), of)
+    trials = sum(b * c for b, c in zip(bottom, at.counts, strict=True))
+    undefined = too_few(at.histogram, _weights(at, bottom), of, found=trials)
     if undefined is not None:
         return undefined
-    trials = sum(b * c for b, c in zip(bottom, at.counts, strict=True))
     share = value(at.counts)
     slope = tuple((t - share * b) / trials for t, b in zip(top, bottom, strict=True))
     return _from_quad(at, value, slope, _Kind(Shape.SCORE, trials))

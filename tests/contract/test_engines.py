@@ -1,0 +1,102 @@
+"""What every engine must do: the same rows give the same tally, however they are held."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedassay import ClientPolicy, Examples, Grid, Request, Survey, SystemRandomness, Tally, choose
+from fedassay.engines.files import answer_file, read_report, write_report
+from fedassay.engines.simulation import tally_cohort, tally_each_client
+from fedassay.engines.tables import Cohort, Columns, read_cohort
+from fedassay.randomness import SimulatedRandomness
+from tests.surveys import cohort_of, flat_survey, small_survey
+from tests.tables import BUNDLED, Table, tables
+
+SURVEYS = {
+    "tree": small_survey(16),
+    "ragged tree": small_survey(11, fanout=3),
+    "two cells": flat_survey(Grid.given_classifier(0.3)),
+    "default": choose(Request()).survey,
+}
+surveys = pytest.mark.parametrize("survey", SURVEYS.values(), ids=SURVEYS.keys())
+
+
+def whole(survey: Survey, cohort: Cohort) -> Tally:
+    return tally_cohort(survey, cohort, randomness=SimulatedRandomness(1))
+
+
+def one_by_one(survey: Survey, cohort: Cohort) -> Tally:
+    return tally_each_client(survey, cohort, randomness=SimulatedRandomness(2))
+
+
+@surveys
+@settings(max_examples=25)
+@given(table=tables(), data=st.data())
+def test_any_split_of_rows_into_clients_gives_the_same_counters(
+    survey: Survey, table: Table, data: st.DataObject
+) -> None:
+    examples = Examples.of(*table)
+    rows = len(examples)
+    clients = data.draw(st.lists(st.integers(0, 5), min_size=rows, max_size=rows))
+    split = cohort_of(examples, clients)
+    expected = counters_by_hand(survey, table)
+    for cohort in (split, cohort_of(examples)):
+        for engine in (whole, one_by_one):
+            tally = engine(survey, cohort)
+            assert tally.counters.tolist() == expected
+            assert tally.reports == cohort.clients
+    assert len(one_by_one(survey, split).report_ids) == len(set(clients))
+
+
+def counters_by_hand(survey: Survey, table: Table) -> list[int]:
+    cells = np.maximum(np.searchsorted(survey.grid.edges, table.scores) - 1, 0)
+    counters: list[int] = []
+    for level in range(survey.hierarchy.levels):
+        block = int(np.prod(survey.hierarchy.fanouts[level + 1 :]))
+        width = -(-survey.grid.cells // block)
+        for label in (0, 1):
+            places = cells[table.labels == label] // block
+            counters += np.bincount(places, minlength=width).tolist()
+    return counters
+
+
+@surveys
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_files_give_the_counters_of_the_simulation(
+    survey: Survey, kind: str, sample: Table, tmp_path: Path
+) -> None:
+    labels, scores = sample.labels[:30_000], sample.scores[:30_000]
+    reports = []
+    for site, rows in enumerate(np.array_split(np.arange(30_000), [100, 20_000])):
+        table = pa.table({"y": labels[rows], "s": scores[rows]})
+        path = tmp_path / f"{site}.{kind}"
+        if kind == "csv":
+            pyarrow.csv.write_csv(table, path)
+        else:
+            pq.write_table(table, path)
+        report = answer_file(
+            survey,
+            path,
+            Columns("s", "y"),
+            randomness=SystemRandomness(),
+            policy=ClientPolicy(),
+        )
+        write_report(report, tmp_path / f"{site}.fa")
+        reports.append(read_report(tmp_path / f"{site}.fa", survey))
+    simulated = whole(survey, cohort_of(Examples.of(labels, scores)))
+    assert Tally.of(survey, reports).counters.tolist() == simulated.counters.tolist()
+
+
+def test_both_simulations_agree_on_real_clients() -> None:
+    cohort = read_cohort(BUNDLED, Columns("score", "label", "carrier"))
+    survey = SURVEYS["default"]
+    fast, real = whole(survey, cohort), one_by_one(survey, cohort)
+    assert cohort.clients == 16
+    assert fast.counters.tolist() == real.counters.tolist()
+    assert fast.reports == real.reports == 16

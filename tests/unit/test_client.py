@@ -1,0 +1,58 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fedassay import ClientPolicy, Examples, SystemRandomness, Unit, answer
+from fedassay.client import answer_counts
+from fedassay.errors import SettingInvalid, SurveyRefused
+from fedassay.mechanisms import UnitKind
+from fedassay.randomness import SimulatedRandomness
+from tests.surveys import small_survey
+
+SURVEY = small_survey(4, minimum_reports=3)
+ROWS = Examples.of([0, 1, 1], [0.1, 0.62, 1.0])
+
+
+def test_a_client_refuses_repeatable_randomness() -> None:
+    with pytest.raises(SettingInvalid):
+        answer(SURVEY, ROWS, randomness=SimulatedRandomness(1), policy=ClientPolicy())
+
+
+def test_a_client_refuses_a_cohort_smaller_than_it_allows() -> None:
+    policy = ClientPolicy(smallest_cohort=4)
+    with pytest.raises(SurveyRefused):
+        answer(SURVEY, ROWS, randomness=SystemRandomness(), policy=policy)
+    enough = replace(SURVEY, minimum_reports=4)
+    assert answer(enough, ROWS, randomness=SystemRandomness(), policy=policy).counters.sum() > 0
+
+
+def test_a_client_refuses_a_model_it_does_not_know() -> None:
+    policy = ClientPolicy(model_digests=frozenset(["ab" * 32]))
+    for digest in (None, "cd" * 32):
+        with pytest.raises(SurveyRefused):
+            policy.check(replace(SURVEY, model_digest=digest))
+    policy.check(replace(SURVEY, model_digest="ab" * 32))
+
+
+def test_a_client_gives_at_most_the_examples_of_its_unit() -> None:
+    survey = replace(SURVEY, unit=Unit(UnitKind.CLIENT, 2))
+    with pytest.raises(SurveyRefused, match="at most 2"):
+        answer(survey, ROWS, randomness=SystemRandomness(), policy=ClientPolicy())
+
+
+def test_a_report_that_its_counters_cannot_hold_is_refused() -> None:
+    counts = np.zeros((2, 4), dtype=np.int64)
+    counts[0, 0] = 2**31
+    with pytest.raises(SurveyRefused):
+        answer_counts(SURVEY, counts, randomness=SystemRandomness(), policy=ClientPolicy())
+
+
+def test_two_answers_have_different_ids_and_equal_counters() -> None:
+    a, b = (
+        answer(SURVEY, ROWS, randomness=SystemRandomness(), policy=ClientPolicy()) for _ in range(2)
+    )
+    assert a.report_id != b.report_id
+    # Per level, negatives then positives, halves then quarters of [0, 1].
+    assert a.counters.tolist() == [1, 0, 0, 2, 1, 0, 0, 0, 0, 0, 1, 1]
+    assert b.counters.tolist() == a.counters.tolist()

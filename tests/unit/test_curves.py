@@ -1,0 +1,126 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn import metrics as sk
+
+from fedassay import Grid, ScoreHistogram, metrics
+from fedassay.errors import SettingInvalid
+from tests.tables import Table
+
+
+@st.composite
+def aligned_tables(draw: st.DrawFn) -> Table:
+    """Scores on the edges of a grid of 32 cells, none at 0: binning loses nothing."""
+    rows = draw(st.integers(2, 60))
+    cells = draw(st.lists(st.integers(1, 32), min_size=rows, max_size=rows))
+    positives = draw(st.integers(1, rows - 1))
+    labels = draw(st.permutations([1] * positives + [0] * (rows - positives)))
+    return Table(np.array(labels), np.array(cells) / 32)
+
+
+def histogram_of(table: Table) -> ScoreHistogram:
+    return ScoreHistogram.from_scores(*table, grid=Grid.uniform(32))
+
+
+@given(aligned_tables())
+def test_the_roc_curve_passes_through_scikit_learns_points(table: Table) -> None:
+    fpr, tpr, _ = sk.roc_curve(*table, drop_intermediate=False)
+    curve = metrics.roc_curve(histogram_of(table))
+    points = {(round(x, 12), round(y, 12)) for x, y in zip(curve.x, curve.y, strict=True)}
+    assert points == {(round(x, 12), round(y, 12)) for x, y in zip(fpr, tpr, strict=True)}
+    assert (np.diff(curve.thresholds) < 0).all()
+
+
+@given(aligned_tables())
+def test_the_precision_recall_curve_passes_through_scikit_learns_points(table: Table) -> None:
+    precision, recall, _ = sk.precision_recall_curve(*table)
+    curve = metrics.precision_recall_curve(histogram_of(table))
+    points = {(round(x, 12), round(y, 12)) for x, y in zip(curve.x, curve.y, strict=True)}
+    # scikit-learn adds the point (recall 0, precision 1), where nothing is called positive.
+    expected = zip(recall[:-1], precision[:-1], strict=True)
+    assert points == {(round(x, 12), round(y, 12)) for x, y in expected}
+
+
+@given(aligned_tables())
+def test_a_curves_deviation_is_that_of_a_proportion(table: Table) -> None:
+    curve = metrics.roc_curve(histogram_of(table))
+    positives = int(table.labels.sum())
+    expected = np.sqrt(curve.y * (1 - curve.y) / positives)
+    np.testing.assert_allclose(curve.y_sd, expected, atol=1e-12)
+    low, high = curve.band(0.95)
+    np.testing.assert_allclose(high - low, 2 * 1.959964 * expected, atol=1e-6)
+
+
+def test_a_long_curve_is_thinned_and_keeps_its_ends(sample: Table) -> None:
+    h = ScoreHistogram.from_scores(*sample)
+    curve = metrics.roc_curve(h, points=64)
+    assert 32 <= len(curve.x) <= 66
+    assert (curve.x[0], curve.y[0]) == (0.0, 0.0)
+    assert (curve.x[-1], curve.y[-1]) == (1.0, 1.0)
+    fpr, tpr, _ = sk.roc_curve(*sample)
+    assert np.abs(np.interp(curve.x, fpr, tpr) - curve.y).max() < 1e-3
+
+
+@settings(max_examples=40)
+@given(aligned_tables(), st.floats(0.01, 1.0))
+def test_the_threshold_for_a_recall_is_the_highest_that_reaches_it(
+    table: Table, wanted: float
+) -> None:
+    edges = np.arange(33) / 32
+    recalls = [(table.scores[table.labels == 1] > edge).mean() for edge in edges]
+    best = max(e for e, r in zip(edges, recalls, strict=True) if r >= wanted)
+    choice = metrics.threshold_for_recall(histogram_of(table), wanted)
+    assert choice.threshold == best
+    assert choice.recall.value >= wanted - 1e-12
+
+
+@settings(max_examples=40)
+@given(aligned_tables(), st.floats(0.01, 1.0))
+def test_the_threshold_for_a_precision_is_the_lowest_that_reaches_it(
+    table: Table, wanted: float
+) -> None:
+    edges = np.arange(32) / 32
+    shares = {e: table.labels[table.scores > e] for e in edges}
+    reached = [e for e in edges if len(shares[e]) and shares[e].mean() >= wanted - 1e-12]
+    if not reached:
+        with pytest.raises(SettingInvalid, match="the best is"):
+            metrics.threshold_for_precision(histogram_of(table), wanted)
+        return
+    choice = metrics.threshold_for_precision(histogram_of(table), wanted)
+    assert choice.threshold == min(reached)
+    assert choice.precision.value >= wanted - 1e-9
+
+
+@settings(max_examples=40)
+@given(aligned_tables())
+def test_no_edge_beats_the_threshold_for_f1(table: Table) -> None:
+    best = max(
+        sk.f1_score(table.labels, (table.scores > edge).astype(int), zero_division=0.0)
+        for edge in np.arange(32) / 32
+    )
+    choice = metrics.threshold_for_f1(histogram_of(table))
+    said = (table.scores > choice.threshold).astype(int)
+    assert sk.f1_score(table.labels, said, zero_division=0.0) == pytest.approx(best)
+    assert choice.f1.value == pytest.approx(best)
+
+
+@pytest.mark.parametrize("wanted", [0.0, -0.1, 1.1, float("nan")])
+def test_a_goal_must_be_a_share(wanted: float) -> None:
+    h = ScoreHistogram.from_scores([0, 1], [0.1, 0.9])
+    for find in (metrics.threshold_for_recall, metrics.threshold_for_precision):
+        with pytest.raises(SettingInvalid):
+            find(h, wanted)
+
+
+def test_displays_draw_the_curve_they_hold(sample: Table) -> None:
+    from matplotlib.figure import Figure
+
+    h = ScoreHistogram.from_scores(*sample)
+    left, right = Figure().subplots(1, 2)
+    roc = metrics.RocCurveDisplay.from_histogram(h, ax=left)
+    metrics.PrecisionRecallDisplay.from_histogram(h, ax=right)
+    drawn = left.get_lines()[0].get_xydata()
+    np.testing.assert_array_equal(drawn, np.column_stack([roc.curve.x, roc.curve.y]))
+    assert left.get_xlabel() == "False positive rate"
+    assert right.get_xlabel() == "Recall"

@@ -1,0 +1,81 @@
+from math import inf, isnan, sqrt
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest, norm
+
+from fedassay import Estimate, NotEnoughData
+from fedassay.estimate import Shape
+
+confidences = st.sampled_from([0.5, 0.8, 0.95, 0.999])
+
+
+@given(st.integers(1, 10_000), st.data(), confidences)
+def test_a_score_interval_is_wilsons(trials: int, data: st.DataObject, confidence: float) -> None:
+    hits = data.draw(st.integers(0, trials))
+    estimate = Estimate(hits / trials, shape=Shape.SCORE, trials=trials)
+    wilson = binomtest(hits, trials).proportion_ci(confidence, method="wilson")
+    low, high = estimate.interval(confidence)
+    assert low == pytest.approx(wilson.low, abs=1e-9)
+    assert high == pytest.approx(wilson.high, abs=1e-9)
+
+
+@given(st.floats(-1.0, 2.0), st.floats(0.0, 1.0), st.floats(0.0, 1.0), confidences)
+def test_a_plain_interval_is_symmetric_and_joins_all_errors(
+    value: float, noise: float, sampling: float, confidence: float
+) -> None:
+    low, high = Estimate(value, noise_sd=noise, sampling_sd=sampling).interval(confidence)
+    reach = norm.ppf(0.5 + confidence / 2) * sqrt(noise**2 + sampling**2)
+    assert low == pytest.approx(value - reach)
+    assert high == pytest.approx(value + reach)
+
+
+@given(st.floats(0.0001, 0.9999), st.floats(0.0, 2.0), confidences)
+def test_a_logit_interval_stays_inside_zero_to_one_and_holds_its_value(
+    value: float, sd: float, confidence: float
+) -> None:
+    low, high = Estimate(value, sampling_sd=sd, shape=Shape.LOGIT).interval(confidence)
+    assert 0.0 <= low <= value * (1 + 1e-12)
+    assert value * (1 - 1e-12) <= high <= 1.0
+
+
+@given(st.floats(0.05, 0.95), st.sampled_from(list(Shape)))
+def test_a_small_error_gives_about_the_same_interval_in_every_shape(
+    value: float, shape: Shape
+) -> None:
+    trials = 1e8
+    sd = sqrt(value * (1 - value) / trials)
+    low, high = Estimate(value, sampling_sd=sd, shape=shape, trials=trials).interval(0.95)
+    assert (high - low) == pytest.approx(2 * 1.959964 * sd, rel=1e-3)
+
+
+@given(st.sampled_from(list(Shape)), st.floats(0.01, 0.2))
+def test_the_value_of_these_very_rows_is_free_of_sampling_error(shape: Shape, noise: float) -> None:
+    estimate = Estimate(0.4, noise_sd=noise, sampling_sd=9.0, shape=shape, trials=10)
+    low, high = estimate.interval(0.95, population=False)
+    assert (low + high) / 2 == pytest.approx(0.4)
+    assert high - low == pytest.approx(2 * 1.959964 * noise, rel=1e-5)
+
+
+@given(st.sampled_from(list(Shape)), st.floats(0.0, 0.2), st.floats(0.01, 0.2))
+def test_noise_only_ever_widens(shape: Shape, noise: float, more: float) -> None:
+    def width(noise_sd: float) -> float:
+        estimate = Estimate(0.4, noise_sd=noise_sd, sampling_sd=0.01, shape=shape, trials=2000)
+        low, high = estimate.interval()
+        return high - low
+
+    assert width(noise + more) > width(noise)
+
+
+def test_noisy_values_are_not_clipped() -> None:
+    assert Estimate(1.03, noise_sd=0.1).interval().high > 1.2
+    assert Estimate(1.03, noise_sd=0.1, shape=Shape.LOGIT).interval().high > 1.2
+
+
+def test_without_data_everything_is_possible() -> None:
+    nothing = NotEnoughData(reason="no rows")
+    assert not nothing.is_available
+    assert isnan(nothing.value)
+    assert nothing.interval() == (-inf, inf)
+    assert 0.3 in nothing.interval()

@@ -1,0 +1,103 @@
+"""Errors rest on gradients; these are compared with differences of the metrics themselves."""
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from fedassay import Estimate, ScoreHistogram, metrics
+
+Metric = Callable[[ScoreHistogram], Estimate]
+T = 0.5
+
+METRICS: dict[str, Metric] = {
+    "roc_auc": metrics.roc_auc,
+    "average_precision": metrics.average_precision,
+    "brier": metrics.brier,
+    "log_loss": metrics.log_loss,
+    "ks": metrics.ks,
+    "prevalence": metrics.prevalence,
+    "precision": lambda h: metrics.precision(h, T),
+    "recall": lambda h: metrics.recall(h, T),
+    "accuracy": lambda h: metrics.accuracy(h, T),
+    "specificity": lambda h: metrics.specificity(h, T),
+    "f1": lambda h: metrics.f1(h, T),
+    "f2": lambda h: metrics.f_beta(h, T, beta=2.0),
+    "balanced_accuracy": lambda h: metrics.balanced_accuracy(h, T),
+    "mcc": lambda h: metrics.mcc(h, T),
+    "tp": lambda h: metrics.confusion_counts(h, T)["tp"],
+    "tn": lambda h: metrics.confusion_counts(h, T)["tn"],
+    "partial area": lambda h: metrics.roc_auc(h, max_fpr=0.2),
+}
+# These order examples within a bucket by a model of their own, so their gradients are
+# those of halves, close for small buckets.
+NEARLY = {"roc_auc": 0.01, "average_precision": 0.05, "partial area": 0.05}
+
+
+class UnitNoise:
+    """Independent errors of variance one in every count."""
+
+    is_zero = False
+
+    def variance(self, weights: npt.NDArray[np.float64]) -> float:
+        return float((weights**2).sum())
+
+
+def expected_counts(buckets: int = 64) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    edges = np.arange(buckets + 1) / buckets
+    middle = (edges[1:] + edges[:-1]) / 2
+    negatives = 40 + 3000 * middle * (1 - middle) ** 3
+    positives = 20 + 900 * middle**2 * (1 - middle)
+    return edges, np.stack([negatives, positives])
+
+
+def differences(metric: Metric) -> npt.NDArray[np.float64]:
+    edges, counts = expected_counts()
+    step = 0.01
+    slopes = np.zeros_like(counts)
+    for place in np.ndindex(counts.shape):
+        ends = []
+        for sign in (1.0, -1.0):
+            moved = counts.copy()
+            moved[place] += sign * step
+            ends.append(metric(ScoreHistogram(edges.copy(), moved)).value)
+        slopes[place] = (ends[0] - ends[1]) / (2 * step)
+    return slopes
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_noise_reaches_a_metric_through_its_derivative(name: str) -> None:
+    edges, counts = expected_counts()
+    found = METRICS[name](ScoreHistogram(edges, counts, UnitNoise())).noise_sd
+    expected = np.sqrt((differences(METRICS[name]) ** 2).sum())
+    assert found == pytest.approx(expected, rel=NEARLY.get(name, 1e-4))
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_sampling_reaches_a_metric_through_its_derivative(name: str) -> None:
+    """Rows are a multinomial sample; recall and its kin condition on their class."""
+    edges, counts = expected_counts()
+    found = METRICS[name](ScoreHistogram(edges, counts)).sampling_sd
+    slopes = differences(METRICS[name])
+    mean = (counts * slopes).sum() / counts.sum()
+    expected = np.sqrt((counts * (slopes - mean) ** 2).sum())
+    assert found == pytest.approx(expected, rel=NEARLY.get(name, 1e-3))
+
+
+def test_noise_of_merged_buckets_is_that_of_their_cells() -> None:
+    edges, counts = expected_counts()
+    fine = ScoreHistogram(edges, counts, UnitNoise())
+    coarse = fine.merge(np.array([0, 16, 32, 48, 64]))
+    assert metrics.recall(coarse, T).noise_sd == pytest.approx(metrics.recall(fine, T).noise_sd)
+
+
+def test_curves_carry_noise() -> None:
+    edges, counts = expected_counts()
+    quiet = metrics.roc_curve(ScoreHistogram(edges.copy(), counts.copy()))
+    noisy = metrics.roc_curve(ScoreHistogram(edges, counts, UnitNoise()))
+    middle = len(noisy.x) // 2
+    recall = METRICS["recall"](ScoreHistogram(edges.copy(), counts.copy(), UnitNoise()))
+    assert noisy.thresholds[middle] == T
+    expected = np.sqrt(quiet.y_sd[middle] ** 2 + recall.noise_sd**2)
+    assert noisy.y_sd[middle] == pytest.approx(expected)
