@@ -87,17 +87,20 @@ def _mean_loss(histogram: ScoreHistogram, losses: Callable[[FloatArray], _Losses
         return undefined
     over = losses(histogram.edges)
     even = float((histogram.counts * over.mean).sum() / total)
-    value = even
+    mean = over.mean
     if histogram.smooth and histogram.buckets <= _FEW_BUCKETS:
-        edges, counts = histogram.refined(_PARTS)
-        value = float((counts * losses(edges).mean).sum() / total)
+        edges, pieces = histogram.refined(_PARTS)
+        sums = (pieces * losses(edges).mean).reshape(2, -1, _PARTS).sum(axis=2)
+        filled = histogram.counts != 0.0
+        mean = np.where(filled, sums / np.where(filled, histogram.counts, 1.0), mean)
+    value = float((histogram.counts * mean).sum() / total)
     counts = np.maximum(histogram.counts, 0.0)
     loose = ((counts + histogram.spikes**2) * (over.high - over.low) ** 2 / 12.0).sum()
     reach = np.maximum(over.high - over.mean, over.mean - over.low)
     return counts_estimate(
         histogram,
         value,
-        (over.mean - value) / total,
+        (mean - value) / total,
         binning_bound=float((counts * reach).sum() / total) + abs(value - even),
         binning_sd=sqrt(float(loose)) / total + abs(value - even) / 4.0,
     )
@@ -139,4 +142,5 @@ def _mean_log(
 
     The width comes apart, because 1 - lo and 1 - hi may be the same number.
     """
-    return 1.0 + (hi * at_hi - lo * at_lo) / width
+    rise = hi * at_hi - lo * at_lo
+    return np.where(width > 0.0, 1.0 + rise / np.where(width > 0.0, width, 1.0), at_lo)
