@@ -49,8 +49,7 @@ def measure(*, quick: bool) -> Section:
     }
     seconds = race(2 if quick else 10, tasks)
     if not quick:
-        # One run: it takes as long as all others together.
-        name = f"torchmetrics: `binary_auroc`, {_FINEST:,} thresholds"
+        name = f"torchmetrics: `binary_auroc`, {_FINEST:,} thresholds, one run"
         tasks[name] = torch_auc(_FINEST)
         seconds[name] = best_of(1, tasks[name])
     exact = tasks[_SKLEARN]()
