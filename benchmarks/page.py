@@ -47,7 +47,8 @@ def page(sections: Sequence[Section]) -> str:
     head = (
         "# Benchmarks\n\n"
         "Written by `make bench` (`python -m benchmarks`); every figure was measured in one run "
-        "on the machine below. Each is the best of several runs that take turns with its peers. "
+        "on the machine below, which other work may share. Times are the best of several "
+        "runs, unless a row says one run; memory is the largest. "
         "`python -m benchmarks --quick` prints a smaller run and writes nothing."
     )
     return "\n\n".join([head, _machine(), *(section.markdown() for section in sections)]) + "\n"

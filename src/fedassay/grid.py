@@ -19,7 +19,7 @@ from fedassay.examples import (
 
 MAX_CELLS = 2**20
 _FINEST_BITS = 18
-_CHUNK_ROWS = 2**18
+_CHUNK_ROWS = 2**16
 _FEW_ROWS = 2**13
 # scikit-learn clips probabilities to [eps, 1 - eps] in its log loss.
 _EPS_BITS = 52
@@ -185,9 +185,12 @@ class Grid:
         table = _fine_table(self)
         counts = np.zeros((2, self.cells), dtype=np.int64)
         fine = np.zeros(2 * len(table.cells), dtype=np.int64)
-        for start in range(0, len(examples), _CHUNK_ROWS):
-            scores = examples.scores[start : start + _CHUNK_ROWS]
-            labels = examples.labels[start : start + _CHUNK_ROWS]
+        # Larger arrays go back to the system after each chunk and cost page faults; with a
+        # chunk much shorter than the table, adding up the table would cost most.
+        chunk = max(_CHUNK_ROWS, len(fine) // 2)
+        for start in range(0, len(examples), chunk):
+            scores = examples.scores[start : start + chunk]
+            labels = examples.labels[start : start + chunk]
             cells = np.ceil(scores * table.scale).astype(np.intp)
             places = cells + np.multiply(labels, len(table.cells), dtype=np.intp)
             fine += np.bincount(places, minlength=len(fine))

@@ -20,6 +20,7 @@ from fedassay.examples import Examples, FloatArray, IntArray, checked_scores
 from fedassay.grid import Grid
 
 _BATCH_ROWS = 2**18
+_BUFFER_BYTES = 2**20
 
 Progress = Callable[[int], None]
 
@@ -127,7 +128,8 @@ def _batches(path: Path, names: list[str], progress: Progress | None) -> Iterato
 def _parquet_batches(path: Path, names: list[str]) -> Iterator[Any]:
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(path) as file:
+    # By default pyarrow fetches whole files, or whole row groups, ahead of decoding them.
+    with pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER_BYTES) as file:
         yield from file.iter_batches(batch_size=_BATCH_ROWS, columns=names)
 
 
