@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from math import log, sqrt
-from operator import itemgetter
 
 import numpy as np
 
@@ -100,10 +99,11 @@ class Choice:
 PAPER_HEIGHT = 10
 PAPER_BUCKETS = 100
 _REFERENCE_CELLS = 2**12
-_SHORTLIST = 12
-# Nobody said how rare positives are, nor how good the classifier is.
-_UNKNOWN_RATE = 0.3
-_UNKNOWN_AUCS = (0.75, 0.9)
+_LEAVES = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024)
+_MILD = Fraction(3, 2)
+_SHORTLIST = 8
+# Where nobody said how rare positives are, nor how good the classifier is: (rate, AUC).
+_UNKNOWN = ((0.3, 0.75), (0.3, 0.9), (0.03, 0.85))
 
 
 def choose(request: Request) -> Choice:
@@ -120,19 +120,30 @@ def choose(request: Request) -> Choice:
 
 
 def _best(request: Request) -> Survey:
-    """The candidate with the smallest predicted errors: first ROC AUC, then thresholds too."""
+    """The candidate with the smallest predicted errors, of ROC AUC and of thresholds alike.
+
+    Grids are first judged with plain trees, then the best with every tree.
+    """
     models = _models(request)
     clients = float(_clients(request))
-    areas = [(_area_error(survey, models, clients), survey) for survey in _candidates(request)]
-    shortlist = sorted(areas, key=itemgetter(0))[:_SHORTLIST]
+    grids = [grid for leaves in _LEAVES for grid in _grids(request, leaves)]
+    plain = {grid: list(_trees(request, grid, levels=(1, 2), tilts=(_MILD,))) for grid in grids}
+    ranked = sorted(
+        grids, key=lambda grid: min(_area_error(tree, models, clients) for tree in plain[grid])
+    )
     thresholds = request.thresholds or (0.2, 0.5, 0.8)
     if len(thresholds) > 3:
         thresholds = tuple(np.quantile(thresholds, (0.2, 0.5, 0.8), method="nearest"))
-    scored = [
-        (area + _threshold_error(survey, models, clients, thresholds), survey)
-        for area, survey in shortlist
-    ]
-    return min(scored, key=itemgetter(0))[1]
+
+    def error(survey: Survey) -> float:
+        return _area_error(survey, models, clients) + _threshold_error(
+            survey, models, clients, thresholds
+        )
+
+    finalists = [min(plain[grid], key=error) for grid in ranked[:_SHORTLIST]]
+    best = sorted(finalists, key=error)[:2]
+    trees = [tree for survey in best for tree in _trees(request, survey.grid)]
+    return min(trees, key=error)
 
 
 def readout_for(preset: Preset, buckets: int | None) -> Readout:
@@ -209,27 +220,28 @@ def _models(request: Request) -> list[ScoreHistogram]:
     if request.reference is not None:
         rate = request.positive_rate
         return [from_reference(request.reference, examples=examples, positive_rate=rate)]
-    rate = request.positive_rate or _UNKNOWN_RATE
-    return [binormal(examples=examples, positive_rate=rate, auc=auc) for auc in _UNKNOWN_AUCS]
+    return [
+        binormal(examples=examples, positive_rate=request.positive_rate or rate, auc=auc)
+        for rate, auc in _UNKNOWN
+    ]
 
 
-def _candidates(request: Request) -> Iterator[Survey]:
-    for leaves in (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024):
-        for grid in _grids(request, leaves):
-            for levels in (1, 2, 3):
-                # A level more pays off only when every level has several children.
-                if levels > 1 and grid.cells < 4**levels:
-                    continue
-                hierarchy = Hierarchy(grid.cells, fanouts_for(grid.cells, levels))
-                for budget in _budgets(levels):
-                    yield _noisy(request, grid, hierarchy, budget)
-
-
-def _budgets(levels: int) -> list[tuple[Fraction, ...]]:
-    """Shares of epsilon: equal, and tilted towards the top or the bottom."""
-    tilts = (Fraction(2), Fraction(3, 2), Fraction(1), Fraction(2, 3))
-    rows = [[tilt ** (levels - level) for level in range(levels)] for tilt in tilts]
-    return list(dict.fromkeys(tuple(weight / sum(row) for weight in row) for row in rows))
+def _trees(
+    request: Request,
+    grid: Grid,
+    *,
+    levels: tuple[int, ...] = (1, 2, 3),
+    tilts: tuple[Fraction, ...] = (Fraction(2), _MILD, Fraction(1), 1 / _MILD),
+) -> Iterator[Survey]:
+    """Surveys over one grid: how many levels, and how they share epsilon or clients."""
+    for height in levels:
+        # A level more pays off only when every level has several children.
+        if height > 1 and grid.cells < 4**height:
+            continue
+        hierarchy = Hierarchy(grid.cells, fanouts_for(grid.cells, height))
+        rows = [[tilt ** (height - level) for level in range(height)] for tilt in tilts]
+        for budget in dict.fromkeys(tuple(weight / sum(row) for weight in row) for row in rows):
+            yield _noisy(request, grid, hierarchy, budget)
 
 
 def _grids(request: Request, leaves: int) -> list[Grid]:

@@ -39,14 +39,15 @@ def grid_named(name: str, table: Table) -> Grid:
             return Grid.uniform(1)
 
 
-_known: dict[int, dict[str, float | None]] = {}
+_known: dict[float, dict[str, float | None]] = {}
 
 
 def exact_values(table: Table, thresholds: tuple[float, ...]) -> dict[str, float | None]:
     """scikit-learn's values of a large table, computed once."""
-    if id(table.scores) not in _known:
-        _known[id(table.scores)] = row_values(table, thresholds)
-    return _known[id(table.scores)]
+    key = float(table.scores.sum())
+    if key not in _known:
+        _known[key] = row_values(table, thresholds)
+    return _known[key]
 
 
 def check_within_bound(
