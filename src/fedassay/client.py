@@ -148,7 +148,7 @@ def _blocks(survey: Survey, leaf_counts: IntArray, randomness: Randomness) -> It
         chosen = hits[level_of == level]
         label, leaf = chosen // leaves, chosen % leaves
         size = 2 * survey.hierarchy.cells_per_level[level]
-        cell = label * (size // 2) + leaf // survey.hierarchy.blocks[level]
+        cell = label * (size // 2) + survey.hierarchy.cell_of(leaf, level)
         cell = np.where(chosen < 0, -1, cell)
         step = MAX_BLOCK_BYTES // row_bytes(survey, level)
         for first in range(0, len(cell), step):

@@ -6,13 +6,23 @@ import numpy as np
 
 from fedassay.errors import TooFewReports
 from fedassay.examples import FloatArray
+from fedassay.hierarchy import Hierarchy
 from fedassay.histogram import ScoreHistogram
 from fedassay.mechanisms import Law
-from fedassay.noise import NoiseModel, NoNoise, PrefixNoise, TreeNoise, prefix_leaves, reconcile
+from fedassay.noise import (
+    DenseNoise,
+    NoiseModel,
+    NoNoise,
+    PrefixNoise,
+    TreeNoise,
+    fit_leaves,
+    prefix_leaves,
+    reconcile,
+)
 from fedassay.survey import OneLevel, Survey
 from fedassay.tally import Tally
 
-Levels = tuple[FloatArray, ...]
+PerLevel = tuple[FloatArray, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +51,7 @@ def decode(survey: Survey, tally: Tally, *, readout: Readout) -> ScoreHistogram:
     levels = range(survey.hierarchy.levels)
     values = tuple(_debiased(survey, tally, level) for level in levels)
 
-    def variances(counts: Levels) -> Levels:
+    def variances(counts: PerLevel) -> PerLevel:
         return tuple(
             level_variance(
                 survey.mechanisms[level].law(),
@@ -101,17 +111,28 @@ def level_variance(
 
 
 def _joined(
-    survey: Survey, tally: Tally, values: Levels, variances: Levels, readout: Readout
+    survey: Survey, tally: Tally, values: PerLevel, variances: PerLevel, readout: Readout
 ) -> tuple[FloatArray, NoiseModel]:
-    hierarchy = survey.hierarchy
-    if not readout.reconcile:
-        leaves = prefix_leaves(hierarchy, values)
+    if not readout.reconcile and isinstance(survey.hierarchy, Hierarchy):
+        leaves = prefix_leaves(survey.hierarchy, values)
         table = leaves if survey.samples_clients else None
-        return leaves, PrefixNoise(hierarchy, variances, table, survey.is_local)
+        return leaves, PrefixNoise(survey.hierarchy, variances, table, survey.is_local)
     total = float(tally.clients(survey)) if survey.total_is_known else None
-    leaves = reconcile(hierarchy, values, variances, total=total)
+    return join_levels(survey, values, variances, total=total)
+
+
+def join_levels(
+    survey: Survey, values: PerLevel, variances: PerLevel, *, total: float | None
+) -> tuple[FloatArray, NoiseModel]:
+    """Leaves that fit all levels best by least squares, and their noise."""
+    levels = survey.hierarchy
+    if isinstance(levels, Hierarchy):
+        leaves = reconcile(levels, values, variances, total=total)
+        table = leaves if survey.samples_clients else None
+        return leaves, TreeNoise(levels, variances, table, total is not None, survey.is_local)
+    leaves, covariance = fit_leaves(levels, values, variances, total=total)
     table = leaves if survey.samples_clients else None
-    return leaves, TreeNoise(hierarchy, variances, table, total is not None, survey.is_local)
+    return leaves, DenseNoise(covariance, table, survey.is_local)
 
 
 def _debiased(survey: Survey, tally: Tally, level: int) -> FloatArray:

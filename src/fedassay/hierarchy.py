@@ -1,5 +1,6 @@
-"""The hierarchy: leaf cells grouped into levels of coarser cells."""
+"""Levels: ways to group the leaf cells into coarser cells."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from math import prod
 
@@ -9,12 +10,60 @@ from fedassay.errors import SettingInvalid
 from fedassay.examples import IntArray
 from fedassay.grid import MAX_CELLS
 
-MAX_LEVELS = 20
+MAX_LEVELS = 255
+MAX_TREE_LEVELS = 20
+MAX_DENSE = 256
+
+
+class Levels(ABC):
+    """Groupings of the same leaves; each level covers all of them once."""
+
+    __slots__ = ()
+
+    leaves: int
+    cells_per_level: tuple[int, ...]
+
+    @abstractmethod
+    def starts(self, level: int) -> IntArray:
+        """The first leaf of each cell of a level."""
+
+    @property
+    def levels(self) -> int:
+        """The number of levels."""
+        return len(self.cells_per_level)
+
+    @property
+    def width(self) -> int:
+        """Counters in one report over all levels: label x cell, summed over levels."""
+        return 2 * sum(self.cells_per_level)
+
+    def counters(self, level: int) -> slice:
+        """Where a level's counters lie in a report over all levels."""
+        first = 2 * sum(self.cells_per_level[:level])
+        return slice(first, first + 2 * self.cells_per_level[level])
+
+    def split(self, counters: IntArray) -> tuple[IntArray, ...]:
+        """Cut the counters of all levels into (label x cell) arrays, one per level."""
+        return tuple(counters[self.counters(level)].reshape(2, -1) for level in range(self.levels))
+
+    def cell_of(self, leaf: IntArray, level: int) -> IntArray:
+        """The cell of a level that each leaf lies in."""
+        return np.searchsorted(self.starts(level), leaf, side="right") - 1
+
+    def climb(self, leaf_counts: IntArray) -> tuple[IntArray, ...]:
+        """Sum leaf counts (label x leaf) up to every level."""
+        return tuple(self.at_level(leaf_counts, level) for level in range(self.levels))
+
+    def at_level(self, leaf_counts: IntArray, level: int) -> IntArray:
+        """Sum leaf counts (label x leaf) to one level."""
+        if self.cells_per_level[level] == self.leaves:
+            return leaf_counts
+        return np.add.reduceat(leaf_counts, self.starts(level), axis=-1)
 
 
 @dataclass(frozen=True, slots=True)
-class Hierarchy:
-    """Levels over the leaf cells, from the coarsest to the leaves themselves.
+class Hierarchy(Levels):
+    """A tree: levels over the leaf cells, from the coarsest to the leaves themselves.
 
     Fan-outs are per level, top down; the paper's tree of height h has fan-out 2 at each
     (`app:scorehist`). When the fan-outs' product exceeds the number of leaves, the last
@@ -36,9 +85,10 @@ class Hierarchy:
             raise SettingInvalid(
                 f"a hierarchy has between 1 and {MAX_CELLS} leaves; found {self.leaves}."
             )
-        if not 1 <= len(self.fanouts) <= MAX_LEVELS:
+        if not 1 <= len(self.fanouts) <= MAX_TREE_LEVELS:
             raise SettingInvalid(
-                f"a hierarchy has between 1 and {MAX_LEVELS} levels; found {len(self.fanouts)}."
+                f"a hierarchy has between 1 and {MAX_TREE_LEVELS} levels; found "
+                f"{len(self.fanouts)}."
             )
         if min(self.fanouts) < (1 if self.leaves == 1 else 2):
             raise SettingInvalid(
@@ -69,25 +119,6 @@ class Hierarchy:
             height += 1
         return cls(leaves, (fanout,) * height)
 
-    @property
-    def levels(self) -> int:
-        """The number of levels."""
-        return len(self.fanouts)
-
-    @property
-    def width(self) -> int:
-        """Counters in one report over all levels: label x cell, summed over levels."""
-        return 2 * sum(self.cells_per_level)
-
-    def counters(self, level: int) -> slice:
-        """Where a level's counters lie in a report over all levels."""
-        first = 2 * sum(self.cells_per_level[:level])
-        return slice(first, first + 2 * self.cells_per_level[level])
-
-    def split(self, counters: IntArray) -> tuple[IntArray, ...]:
-        """Cut the counters of all levels into (label x cell) arrays, one per level."""
-        return tuple(counters[self.counters(level)].reshape(2, -1) for level in range(self.levels))
-
     def starts(self, level: int) -> IntArray:
         """The first leaf of each cell of a level."""
         return np.arange(0, self.leaves, self.blocks[level])
@@ -100,15 +131,39 @@ class Hierarchy:
         """The first child, on the next level, of each cell of a level."""
         return np.arange(0, self.cells_per_level[level + 1], self.fanouts[level + 1])
 
-    def climb(self, leaf_counts: IntArray) -> tuple[IntArray, ...]:
-        """Sum leaf counts (label x leaf) up to every level, top down."""
-        return tuple(self.at_level(leaf_counts, level) for level in range(self.levels))
 
-    def at_level(self, leaf_counts: IntArray, level: int) -> IntArray:
-        """Sum leaf counts (label x leaf) to one level."""
-        if self.blocks[level] == 1:
-            return leaf_counts
-        return np.add.reduceat(leaf_counts, self.starts(level), axis=-1)
+@dataclass(frozen=True, slots=True)
+class Interleaved(Levels):
+    """Levels whose cuts take turns: level k has every `step`-th edge, from the (k+1)th on.
+
+    Differs: the paper's levels form a tree. When each client reports on one level only, a
+    smooth figure such as ROC AUC feels as little noise as from one coarse level, and has the
+    resolution of all cuts together (docs/adr/0006-interleaved-levels.md).
+
+    >>> levels = Interleaved(leaves=7, step=3)
+    >>> [levels.starts(level).tolist() for level in range(levels.levels)]
+    [[0, 1, 4], [0, 2, 5], [0, 3, 6]]
+    """
+
+    leaves: int
+    step: int
+    cells_per_level: tuple[int, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.leaves <= MAX_DENSE:
+            raise SettingInvalid(
+                f"interleaved levels have between 2 and {MAX_DENSE} leaves; found {self.leaves}."
+            )
+        if not 1 <= self.step < self.leaves:
+            raise SettingInvalid(
+                f"the step between cuts must be from 1 to {self.leaves - 1}; found {self.step}."
+            )
+        cells = tuple(len(self.starts(level)) for level in range(self.step))
+        object.__setattr__(self, "cells_per_level", cells)
+
+    def starts(self, level: int) -> IntArray:
+        """The first leaf of each cell of a level."""
+        return np.concatenate([[0], np.arange(level + 1, self.leaves, self.step)])
 
 
 def fanouts_for(leaves: int, levels: int) -> tuple[int, ...]:

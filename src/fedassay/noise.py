@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from fedassay.examples import FloatArray, IntArray
-from fedassay.hierarchy import Hierarchy
+from fedassay.hierarchy import Hierarchy, Levels
 
 
 class NoiseModel(Protocol):
@@ -147,6 +147,58 @@ def reconcile(
         shares = spread / np.repeat(np.add.reduceat(spread, starts, axis=1), sizes, axis=1)
         final = children + shares * np.repeat(missing, sizes, axis=1)
     return final
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DenseNoise:
+    """The noise of leaves fitted from levels that form no tree, as a covariance matrix."""
+
+    covariance: FloatArray
+    """Square, over negatives then positives per leaf."""
+    table: FloatArray | None = None
+    per_report: bool = False
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether the leaves themselves are exact."""
+        return not self.covariance.any()
+
+    def variance(self, weights: FloatArray) -> float:
+        """The quadratic form of the weights."""
+        flat = weights.ravel()
+        form = float(flat @ self.covariance @ flat)
+        return max(form - _table_variance(self.table, weights), 0.0)
+
+    def reports_for(self, growth: float) -> float:
+        """Linear when the noise stays as it is, quadratic when every report adds some."""
+        return growth**2 if self.per_report else growth
+
+
+def fit_leaves(
+    levels: Levels,
+    values: tuple[FloatArray, ...],
+    variances: tuple[FloatArray, ...],
+    *,
+    total: float | None,
+) -> tuple[FloatArray, FloatArray]:
+    """Least-squares leaves from any levels, and their covariance, by dense algebra."""
+    count = levels.leaves
+    precision = np.zeros((2, count, count))
+    target = np.zeros((2, count))
+    for level, (value, variance) in enumerate(zip(values, variances, strict=True)):
+        cell = levels.cell_of(np.arange(count), level)
+        same = cell[:, None] == cell[None, :]
+        precision += same / variance[:, cell][:, :, None]
+        target += (value / variance)[:, cell]
+    inverse = np.linalg.inv(precision)
+    leaves = np.einsum("lij,lj->li", inverse, target)
+    covariance = np.zeros((2 * count, 2 * count))
+    covariance[:count, :count], covariance[count:, count:] = inverse
+    if total is not None:
+        row = covariance.sum(axis=1)
+        leaves = leaves + (row * (total - leaves.sum()) / row.sum()).reshape(2, count)
+        covariance -= np.outer(row, row) / row.sum()
+    return leaves, covariance
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,12 +12,12 @@ from math import log, sqrt
 
 import numpy as np
 
-from fedassay.decode import Readout, level_variance
+from fedassay.decode import Readout, join_levels, level_variance
 from fedassay.errors import SettingInvalid
 from fedassay.estimate import Estimate, NotEnoughData
 from fedassay.examples import Examples, FloatArray
 from fedassay.grid import Grid
-from fedassay.hierarchy import Hierarchy, fanouts_for
+from fedassay.hierarchy import Hierarchy, Interleaved, fanouts_for
 from fedassay.histogram import ScoreHistogram
 from fedassay.mechanisms import (
     Exact,
@@ -30,9 +30,8 @@ from fedassay.mechanisms import (
     check_epsilon,
 )
 from fedassay.metrics import accuracy, precision, recall, roc_auc
-from fedassay.noise import TreeNoise
 from fedassay.scoremodel import binormal, from_reference, on_grid
-from fedassay.survey import EveryLevel, LevelPolicy, OneLevel, Survey
+from fedassay.survey import AnyLevels, EveryLevel, LevelPolicy, OneLevel, Survey
 
 
 class Privacy(Enum):
@@ -102,6 +101,8 @@ _REFERENCE_CELLS = 2**12
 _LEAVES = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024)
 _MILD = Fraction(3, 2)
 _SHORTLIST = 8
+_MOST_INTERLEAVED = 64
+_INTERLEAVED_CELLS = (2, 3, 4, 6, 8, 12, 16)
 # Where nobody said how rare positives are, nor how good the classifier is: (rate, AUC).
 _UNKNOWN = ((0.3, 0.75), (0.3, 0.9), (0.03, 0.85))
 
@@ -172,8 +173,12 @@ def expected_histogram(survey: Survey, model: ScoreHistogram, *, clients: float)
         )
         for level, (mechanism, share) in enumerate(zip(survey.mechanisms, shares, strict=True))
     )
-    table = counts if survey.samples_clients else None
-    noise = TreeNoise(hierarchy, variances, table, survey.total_is_known, survey.is_local)
+    values = tuple(
+        np.add.reduceat(counts, hierarchy.starts(level), axis=1)
+        for level in range(hierarchy.levels)
+    )
+    total = float(counts.sum()) if survey.total_is_known else None
+    _, noise = join_levels(survey, values, variances, total=total)
     return ScoreHistogram(survey.grid.edges, counts, noise)
 
 
@@ -242,6 +247,11 @@ def _trees(
         rows = [[tilt ** (height - level) for level in range(height)] for tilt in tilts]
         for budget in dict.fromkeys(tuple(weight / sum(row) for weight in row) for row in rows):
             yield _noisy(request, grid, hierarchy, budget)
+    if request.privacy is Privacy.LOCAL and grid.cells <= _MOST_INTERLEAVED:
+        for cells in _INTERLEAVED_CELLS:
+            step = -(-(grid.cells - 1) // (cells - 1))
+            if 1 < step < grid.cells:
+                yield _noisy(request, grid, Interleaved(grid.cells, step), None)
 
 
 def _grids(request: Request, leaves: int) -> list[Grid]:
@@ -292,7 +302,7 @@ def _secure(request: Request) -> Survey:
 
 
 def _noisy(
-    request: Request, grid: Grid, hierarchy: Hierarchy, budget: tuple[Fraction, ...] | None
+    request: Request, grid: Grid, hierarchy: AnyLevels, budget: tuple[Fraction, ...] | None
 ) -> Survey:
     """A survey with noise, whose levels share epsilon or clients as the budget says."""
     levels = hierarchy.levels
@@ -327,7 +337,7 @@ def _noisy(
 
 
 def _local(
-    request: Request, grid: Grid, hierarchy: Hierarchy, shares: tuple[Fraction, ...]
+    request: Request, grid: Grid, hierarchy: AnyLevels, shares: tuple[Fraction, ...]
 ) -> Survey:
     epsilon = request.epsilon or Fraction(1)
     return Survey(

@@ -11,7 +11,7 @@ import numpy as np
 
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.grid import MAX_CELLS, Grid
-from fedassay.hierarchy import MAX_LEVELS, Hierarchy
+from fedassay.hierarchy import MAX_LEVELS, Hierarchy, Interleaved
 from fedassay.jsonfile import Fields, canonical, check_format, read_json, write_json
 from fedassay.mechanisms import (
     Exact,
@@ -26,6 +26,7 @@ from fedassay.mechanisms import (
 )
 from fedassay.mechanisms.law import MAX_EXAMPLES
 
+AnyLevels = Hierarchy | Interleaved
 AnyMechanism = Exact | Polya | UnaryEncoding | RandomizedResponse
 
 SURVEY_FORMAT = "fedassay.survey/1"
@@ -67,7 +68,7 @@ class Survey:
     """
 
     grid: Grid
-    hierarchy: Hierarchy
+    hierarchy: AnyLevels
     mechanisms: tuple[AnyMechanism, ...]
     levels: LevelPolicy = EveryLevel()
     unit: Unit = Unit()
@@ -81,6 +82,11 @@ class Survey:
     fingerprint: bytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if isinstance(self.hierarchy, Interleaved) and not isinstance(self.levels, OneLevel):
+            raise SettingInvalid(
+                "interleaved levels are for clients that report on one level each; found every "
+                "level. Use a tree."
+            )
         if self.hierarchy.leaves != self.grid.cells:
             raise SettingInvalid(
                 f"the hierarchy must stand on the grid's {self.grid.cells} cells; found "
@@ -203,7 +209,7 @@ class Survey:
         return {
             "format": SURVEY_FORMAT,
             "grid": _grid_json(self.grid),
-            "fanouts": list(self.hierarchy.fanouts),
+            "hierarchy": _hierarchy_json(self.hierarchy),
             "levels": _levels_json(self.levels),
             "mechanisms": [_mechanism_json(mechanism) for mechanism in self.mechanisms],
             "unit": {"kind": self.unit.kind.value, "max_examples": self.unit.max_examples},
@@ -218,13 +224,14 @@ class Survey:
         """Rebuild a survey from untrusted JSON; anything unknown is refused."""
         fields = Fields(check_format(content, SURVEY_FORMAT, where), where)
         fields.only(
-            "format", "grid", "fanouts", "levels", "mechanisms", "unit", "minimum_reports",
+            "format", "grid", "hierarchy", "levels", "mechanisms", "unit", "minimum_reports",
             "colluders", "allow_empty", "model_digest",
         )  # fmt: skip
         try:
             grid = _grid_from_json(Fields(fields.get("grid"), f"{where}, grid"))
-            fanouts = fields.integers("fanouts", MAX_LEVELS)
-            hierarchy = Hierarchy(grid.cells, tuple(fanouts))
+            hierarchy = _hierarchy_from_json(
+                Fields(fields.get("hierarchy"), f"{where}, hierarchy"), grid.cells
+            )
             digest = fields.get("model_digest")
             unit = _unit_from_json(Fields(fields.get("unit"), f"{where}, unit"))
             minimum = fields.integer("minimum_reports", 1, MAX_CLIENTS)
@@ -267,6 +274,20 @@ def _grid_from_json(fields: Fields) -> Grid:
     return Grid.explicit(np.array(fields.numbers("edges", MAX_CELLS + 1)))
 
 
+def _hierarchy_json(hierarchy: AnyLevels) -> dict[str, Any]:
+    if isinstance(hierarchy, Interleaved):
+        return {"kind": "interleaved", "step": hierarchy.step}
+    return {"kind": "tree", "fanouts": list(hierarchy.fanouts)}
+
+
+def _hierarchy_from_json(fields: Fields, leaves: int) -> AnyLevels:
+    if fields.text("kind") == "interleaved":
+        fields.only("kind", "step")
+        return Interleaved(leaves, fields.integer("step", 1, MAX_LEVELS))
+    fields.only("kind", "fanouts")
+    return Hierarchy(leaves, tuple(fields.integers("fanouts", MAX_LEVELS)))
+
+
 def _mechanism_json(mechanism: AnyMechanism) -> dict[str, Any]:
     if isinstance(mechanism, Exact):
         return {"kind": mechanism.kind}
@@ -274,7 +295,7 @@ def _mechanism_json(mechanism: AnyMechanism) -> dict[str, Any]:
 
 
 def _mechanisms_from_json(
-    fields: Fields, hierarchy: Hierarchy, unit: Unit, shares: int
+    fields: Fields, hierarchy: AnyLevels, unit: Unit, shares: int
 ) -> tuple[AnyMechanism, ...]:
     raw = fields.get("mechanisms")
     if not isinstance(raw, list) or len(raw) != hierarchy.levels:
