@@ -99,10 +99,8 @@ PAPER_HEIGHT = 10
 PAPER_BUCKETS = 100
 _REFERENCE_CELLS = 2**12
 _LEAVES = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024)
-_MILD = Fraction(3, 2)
 _SHORTLIST = 8
-_MOST_INTERLEAVED = 64
-_INTERLEAVED_CELLS = (2, 3, 4, 6, 8, 12, 16)
+_MOST_INTERLEAVED = 48
 # Where nobody said how rare positives are, nor how good the classifier is: (rate, AUC).
 _UNKNOWN = ((0.3, 0.75), (0.3, 0.9), (0.03, 0.85))
 
@@ -125,26 +123,16 @@ def _best(request: Request) -> Survey:
 
     Grids are first judged with plain trees, then the best with every tree.
     """
-    models = _models(request)
-    clients = float(_clients(request))
+    judge = _Judge.for_request(request)
     grids = [grid for leaves in _LEAVES for grid in _grids(request, leaves)]
-    plain = {grid: list(_trees(request, grid, levels=(1, 2), tilts=(_MILD,))) for grid in grids}
-    ranked = sorted(
-        grids, key=lambda grid: min(_area_error(tree, models, clients) for tree in plain[grid])
+    plain = {grid: list(_trees(request, grid, _PLAIN)) for grid in grids}
+    ranked = sorted(grids, key=lambda grid: min(map(judge.area_error, plain[grid])))
+    finalists = [min(plain[grid], key=judge.error) for grid in ranked[:_SHORTLIST]]
+    best = sorted(finalists, key=judge.error)[:2]
+    return min(
+        (tree for survey in best for tree in _trees(request, survey.grid, _THOROUGH)),
+        key=judge.error,
     )
-    thresholds = request.thresholds or (0.2, 0.5, 0.8)
-    if len(thresholds) > 3:
-        thresholds = tuple(np.quantile(thresholds, (0.2, 0.5, 0.8), method="nearest"))
-
-    def error(survey: Survey) -> float:
-        return _area_error(survey, models, clients) + _threshold_error(
-            survey, models, clients, thresholds
-        )
-
-    finalists = [min(plain[grid], key=error) for grid in ranked[:_SHORTLIST]]
-    best = sorted(finalists, key=error)[:2]
-    trees = [tree for survey in best for tree in _trees(request, survey.grid)]
-    return min(trees, key=error)
 
 
 def readout_for(preset: Preset, buckets: int | None) -> Readout:
@@ -189,27 +177,58 @@ def _clients(request: Request) -> int:
     return request.clients or request.minimum_reports or 1
 
 
-def _area_error(survey: Survey, models: list[ScoreHistogram], clients: float) -> float:
-    """The mean log of predicted ROC AUC errors over the models."""
-    errors = [
-        _error(roc_auc(expected_histogram(survey, model, clients=clients)), roc_auc(model))
-        for model in models
-    ]
-    return sum(map(log, errors)) / len(errors)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Judge:
+    """Predicts errors against models of the scores, whose true values are computed once."""
+
+    clients: float
+    thresholds: tuple[float, ...]
+    models: tuple[ScoreHistogram, ...]
+    areas: tuple[Estimate, ...]
+    rates: tuple[tuple[Estimate, ...], ...]
+
+    @classmethod
+    def for_request(cls, request: Request) -> "_Judge":
+        thresholds = request.thresholds or (0.2, 0.5, 0.8)
+        if len(thresholds) > 3:
+            thresholds = tuple(np.quantile(thresholds, (0.2, 0.5, 0.8), method="nearest"))
+        models = tuple(_models(request))
+        return cls(
+            float(_clients(request)),
+            thresholds,
+            models,
+            tuple(roc_auc(model) for model in models),
+            tuple(_rates(model, thresholds) for model in models),
+        )
+
+    def area_error(self, survey: Survey) -> float:
+        """The mean log of predicted ROC AUC errors."""
+        errors = [
+            _error(roc_auc(expected_histogram(survey, model, clients=self.clients)), truth)
+            for model, truth in zip(self.models, self.areas, strict=True)
+        ]
+        return sum(map(log, errors)) / len(errors)
+
+    def error(self, survey: Survey) -> float:
+        """The mean log of predicted errors: ROC AUC, and the mean over thresholds."""
+        errors = [
+            _error(found, truth)
+            for model, truths in zip(self.models, self.rates, strict=True)
+            for found, truth in zip(
+                _rates(expected_histogram(survey, model, clients=self.clients), self.thresholds),
+                truths,
+                strict=True,
+            )
+        ]
+        return self.area_error(survey) + sum(map(log, errors)) / len(errors)
 
 
-def _threshold_error(
-    survey: Survey, models: list[ScoreHistogram], clients: float, thresholds: Sequence[float]
-) -> float:
-    """The mean log of predicted errors of precision, recall and accuracy."""
-    errors = [
-        _error(metric(expected, threshold), metric(model, threshold))
-        for model in models
-        for expected in (expected_histogram(survey, model, clients=clients),)
+def _rates(histogram: ScoreHistogram, thresholds: Sequence[float]) -> tuple[Estimate, ...]:
+    return tuple(
+        metric(histogram, threshold)
         for threshold in thresholds
         for metric in (precision, recall, accuracy)
-    ]
-    return sum(map(log, errors)) / len(errors)
+    )
 
 
 def _error(found: Estimate, truth: Estimate) -> float:
@@ -231,27 +250,39 @@ def _models(request: Request) -> list[ScoreHistogram]:
     ]
 
 
-def _trees(
-    request: Request,
-    grid: Grid,
-    *,
-    levels: tuple[int, ...] = (1, 2, 3),
-    tilts: tuple[Fraction, ...] = (Fraction(2), _MILD, Fraction(1), 1 / _MILD),
-) -> Iterator[Survey]:
-    """Surveys over one grid: how many levels, and how they share epsilon or clients."""
-    for height in levels:
+@dataclass(frozen=True, slots=True)
+class _Variety:
+    """Which trees, and which interleaved levels, to try on a grid."""
+
+    levels: tuple[int, ...]
+    tilts: tuple[Fraction, ...]
+    interleaved_cells: tuple[int, ...]
+
+
+_PLAIN = _Variety((1, 2), (Fraction(3, 2),), (3, 6))
+_THOROUGH = _Variety(
+    (1, 2, 3),
+    (Fraction(2), Fraction(3, 2), Fraction(1), Fraction(2, 3)),
+    (2, 3, 4, 6, 8, 12),
+)
+
+
+def _trees(request: Request, grid: Grid, variety: _Variety) -> Iterator[Survey]:
+    """Surveys over one grid: which levels, and how they share epsilon or clients."""
+    for height in variety.levels:
         # A level more pays off only when every level has several children.
         if height > 1 and grid.cells < 4**height:
             continue
         hierarchy = Hierarchy(grid.cells, fanouts_for(grid.cells, height))
-        rows = [[tilt ** (height - level) for level in range(height)] for tilt in tilts]
+        rows = [[tilt ** (height - level) for level in range(height)] for tilt in variety.tilts]
         for budget in dict.fromkeys(tuple(weight / sum(row) for weight in row) for row in rows):
             yield _noisy(request, grid, hierarchy, budget)
-    if request.privacy is Privacy.LOCAL and grid.cells <= _MOST_INTERLEAVED:
-        for cells in _INTERLEAVED_CELLS:
-            step = -(-(grid.cells - 1) // (cells - 1))
-            if 1 < step < grid.cells:
-                yield _noisy(request, grid, Interleaved(grid.cells, step), None)
+    if request.privacy is not Privacy.LOCAL or grid.cells > _MOST_INTERLEAVED:
+        return
+    for cells in variety.interleaved_cells:
+        step = -(-(grid.cells - 1) // (cells - 1))
+        if 1 < step < grid.cells:
+            yield _noisy(request, grid, Interleaved(grid.cells, step), None)
 
 
 def _grids(request: Request, leaves: int) -> list[Grid]:

@@ -6,12 +6,13 @@ from typing import ClassVar
 import numpy as np
 
 from fedassay.examples import IntArray
+from fedassay.mechanisms.base import SharingMechanism
 from fedassay.mechanisms.law import Law
 from fedassay.randomness import Randomness
 
 
 @dataclass(frozen=True, slots=True)
-class Exact:
+class Exact(SharingMechanism):
     """Leave the counts alone.
 
     Guarantee: none by itself. Secure aggregation hides single reports; the sum is

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from fedassay.errors import SettingInvalid
 from fedassay.examples import IntArray
+from fedassay.mechanisms.base import LocalMechanism
 from fedassay.mechanisms.law import Law
 from fedassay.mechanisms.polya import check_epsilon
 from fedassay.mechanisms.rational import exp_from_below, round_down
@@ -20,7 +21,7 @@ _BITS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class RandomizedResponse:
+class RandomizedResponse(LocalMechanism):
     """A client sends its own value with probability p, else one of the others uniformly (GRR).
 
     Values are label x cell, and with `nothing` one more for clients without an example.

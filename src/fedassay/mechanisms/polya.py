@@ -9,6 +9,7 @@ import numpy as np
 
 from fedassay.errors import SettingInvalid
 from fedassay.examples import IntArray
+from fedassay.mechanisms.base import SharingMechanism
 from fedassay.mechanisms.law import Law
 from fedassay.mechanisms.sampling import Dice
 from fedassay.randomness import Randomness
@@ -17,7 +18,7 @@ LARGEST_EPSILON = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Polya:
+class Polya(SharingMechanism):
     """Each client adds to every counter the difference of two Polya(1/shares, a) variables.
 
     Over at least `shares` honest clients the differences sum to discrete Laplace noise

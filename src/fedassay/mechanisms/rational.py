@@ -2,10 +2,12 @@
 
 from decimal import Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 _DIGITS = 60
 
 
+@lru_cache(maxsize=64)
 def exp_from_below(epsilon: Fraction) -> Fraction:
     """A rational just below e^epsilon."""
     context = Context(prec=_DIGITS)

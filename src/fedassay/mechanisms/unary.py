@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedassay.examples import IntArray
+from fedassay.mechanisms.base import LocalMechanism
 from fedassay.mechanisms.law import Law
 from fedassay.mechanisms.polya import check_epsilon
 from fedassay.mechanisms.rational import exp_from_below, round_up
@@ -20,7 +21,7 @@ _CHUNK_BYTES = 2**17
 
 
 @dataclass(frozen=True, slots=True)
-class UnaryEncoding:
+class UnaryEncoding(LocalMechanism):
     """Each bit of a one-hot vector over label x cell is sent at random (OUE, Wang et al. 2017).
 
     The client's own bit is 1 with probability p = 1/2, any other with q = 1/(e^epsilon + 1),
