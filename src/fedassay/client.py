@@ -1,5 +1,6 @@
 """The client: checks a survey against its own policy, then answers it."""
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -69,7 +70,12 @@ class Answer:
 
 
 def answer(
-    survey: Survey, examples: Examples, *, randomness: Randomness, policy: ClientPolicy
+    survey: Survey,
+    examples: Examples,
+    *,
+    randomness: Randomness,
+    policy: ClientPolicy,
+    client_id: str | None = None,
 ) -> Answer:
     """Answer a survey with all that may leave this client.
 
@@ -77,11 +83,17 @@ def answer(
     checked.
     """
     policy.check(survey)
-    return answer_counts(survey, survey.grid.count(examples), randomness=randomness, policy=policy)
+    counts = survey.grid.count(examples)
+    return answer_counts(survey, counts, randomness=randomness, policy=policy, client_id=client_id)
 
 
 def answer_counts(
-    survey: Survey, leaf_counts: IntArray, *, randomness: Randomness, policy: ClientPolicy
+    survey: Survey,
+    leaf_counts: IntArray,
+    *,
+    randomness: Randomness,
+    policy: ClientPolicy,
+    client_id: str | None = None,
 ) -> Answer:
     """Answer a survey from counts per label and leaf cell, for tables too large to hold."""
     if not randomness.is_secret:
@@ -90,27 +102,42 @@ def answer_counts(
             "protects nobody. Use engines.simulation to simulate."
         )
     policy.check(survey)
-    return make_answer(survey, leaf_counts, randomness=randomness)
+    if isinstance(survey.levels, OneLevel) and survey.levels.by_hash and client_id is None:
+        raise SettingInvalid(
+            "this survey draws a client's level from its id; found none. Pass a client id."
+        )
+    return make_answer(survey, leaf_counts, randomness=randomness, client_id=client_id)
 
 
-def make_answer(survey: Survey, leaf_counts: IntArray, *, randomness: Randomness) -> Answer:
+def make_answer(
+    survey: Survey,
+    leaf_counts: IntArray,
+    *,
+    randomness: Randomness,
+    client_id: str | None = None,
+) -> Answer:
     """Turn counts into messages: `answer_counts` without the client's checks, for simulation."""
     dice = Dice(randomness)
     if survey.unit.kind is UnitKind.CLIENT:
         # A locally private client sends one report, whatever it holds.
         most = 1 if survey.is_local else survey.unit.max_examples
         leaf_counts = at_most(leaf_counts, most, dice)
+    level = None
+    if isinstance(survey.levels, OneLevel) and (not survey.is_local or client_id is not None):
+        by_hash = survey.levels.by_hash and client_id is not None
+        level = (
+            hashed_level(survey, str(client_id)) if by_hash else choose_level(survey.levels, dice)
+        )
     if survey.is_local:
-        return Answer(tuple(_blocks(survey, leaf_counts, randomness)))
-    return Answer((_report(survey, leaf_counts, dice, randomness),))
+        return Answer(tuple(_blocks(survey, leaf_counts, level, randomness)))
+    return Answer((_report(survey, leaf_counts, level, randomness),))
 
 
-def _report(survey: Survey, leaf_counts: IntArray, dice: Dice, randomness: Randomness) -> Report:
+def _report(
+    survey: Survey, leaf_counts: IntArray, level: int | None, randomness: Randomness
+) -> Report:
     hierarchy = survey.hierarchy
-    levels, level = range(hierarchy.levels), None
-    if isinstance(survey.levels, OneLevel):
-        level = choose_level(survey.levels, dice)
-        levels = range(level, level + 1)
+    levels = range(hierarchy.levels) if level is None else range(level, level + 1)
     shares = []
     for i in levels:
         mechanism = survey.mechanisms[i]
@@ -126,8 +153,13 @@ def _report(survey: Survey, leaf_counts: IntArray, dice: Dice, randomness: Rando
     return Report(survey.fingerprint, randomness.bytes(REPORT_ID_BYTES), counters, level)
 
 
-def _blocks(survey: Survey, leaf_counts: IntArray, randomness: Randomness) -> Iterator[Block]:
-    """One locally private report for each example, in random order."""
+def _blocks(
+    survey: Survey, leaf_counts: IntArray, level: int | None, randomness: Randomness
+) -> Iterator[Block]:
+    """One locally private report for each example, in random order.
+
+    All are on the given level, or each on one drawn for it.
+    """
     leaves = survey.hierarchy.leaves
     hits = np.repeat(np.arange(2 * leaves), leaf_counts.ravel())
     if len(hits) == 0:
@@ -140,7 +172,11 @@ def _blocks(survey: Survey, leaf_counts: IntArray, randomness: Randomness) -> It
     # Counts come sorted by cell: the order of reports must not tell.
     keys = np.frombuffer(randomness.bytes(8 * len(hits)), dtype=np.uint64)
     hits = hits[np.argsort(keys, kind="stable")]
-    level_of = _levels_of(survey, len(hits), randomness)
+    level_of = (
+        _levels_of(survey, len(hits), randomness)
+        if level is None
+        else np.full(len(hits), level, dtype=np.int64)
+    )
     for level in range(survey.hierarchy.levels):
         mechanism = survey.mechanisms[level]
         if not isinstance(mechanism, LocalMechanism):
@@ -181,10 +217,22 @@ def at_most(leaf_counts: IntArray, most: int, dice: Dice) -> IntArray:
     return np.bincount(cells, minlength=flat.size).reshape(leaf_counts.shape)
 
 
+def hashed_level(survey: Survey, client_id: str) -> int:
+    """The level that a public hash of the survey and the client's id points to."""
+    if not isinstance(survey.levels, OneLevel):
+        return 0
+    digest = hashlib.sha256(survey.fingerprint + client_id.encode()).digest()
+    return _level_at(survey.levels, Fraction(int.from_bytes(digest[:8], "big"), 2**64))
+
+
 def choose_level(policy: OneLevel, dice: Dice) -> int:
     """Draw the level that a client reports on, without looking at its data."""
     common = lcm(*(share.denominator for share in policy.shares))
-    mark = Fraction(dice.below(common), common)
+    return _level_at(policy, Fraction(dice.below(common), common))
+
+
+def _level_at(policy: OneLevel, mark: Fraction) -> int:
+    """The level whose share of [0, 1) holds the mark."""
     level = 0
     while mark >= policy.shares[level]:
         mark -= policy.shares[level]

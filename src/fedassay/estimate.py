@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from math import exp, inf, isnan, log, nan, sqrt
+from math import exp, inf, isfinite, isnan, log, nan, sqrt
 from typing import NamedTuple
 
 
@@ -48,7 +48,7 @@ class Estimate:
     binning_sd: float = 0.0
     shape: Shape = Shape.PLAIN
     trials: float = inf
-    """The denominator of a proportion, for its score interval."""
+    """The denominator of a proportion, or the examples behind an area, for score intervals."""
 
     @property
     def is_available(self) -> bool:
@@ -61,7 +61,8 @@ class Estimate:
         rest = self.noise_sd**2 + self.binning_sd**2
         if not population:
             return Interval(self.value - z * sqrt(rest), self.value + z * sqrt(rest))
-        if self.shape is Shape.SCORE:
+        at_an_end = self.shape is Shape.LOGIT and not 0.0 < self.value < 1.0
+        if self.shape is Shape.SCORE or (at_an_end and isfinite(self.trials)):
             return _score_interval(self.value, self.trials, rest, z)
         half = z * sqrt(rest + self.sampling_sd**2)
         if self.shape is Shape.LOGIT and 0.0 < self.value < 1.0:

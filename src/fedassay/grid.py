@@ -156,6 +156,10 @@ class Grid:
         asked = {t for t in thresholds if 0.0 < t < 1.0}
         wanted = sorted(asked - set(edges.tolist()))
         fixed = np.isin(edges, list(asked)) | (edges == 0.0) | (edges == 1.0)
+        # Both edges of a cell that isolates a spike stay.
+        narrow = np.diff(edges) <= 2.0 * _ISOLATION
+        fixed[1:] |= narrow
+        fixed[:-1] |= narrow
         for threshold in wanted:
             place = int(np.searchsorted(edges, threshold))
             free = [i for i in (place - 1, place) if not fixed[i]]

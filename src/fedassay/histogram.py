@@ -37,8 +37,11 @@ class ScoreHistogram:
                 f"a histogram with {len(self.edges)} edges needs counts of shape "
                 f"(2, {len(self.edges) - 1}); found {self.counts.shape}."
             )
-        self.edges.flags.writeable = False
-        self.counts.flags.writeable = False
+        for name in ("edges", "counts"):
+            # A view of its own: the caller's array stays writeable.
+            frozen = getattr(self, name).view()
+            frozen.flags.writeable = False
+            object.__setattr__(self, name, frozen)
 
     @classmethod
     def from_scores(
@@ -149,6 +152,22 @@ class ScoreHistogram:
         at = np.arange(pieces) / pieces
         edges = (self.edges[:-1, None] + at * self.widths[:, None]).ravel()
         return np.append(edges, self.edges[-1]), self.parts(pieces).reshape(2, -1)
+
+    def monotone(self) -> "ScoreHistogram":
+        """The nearest histogram without negative counts, for curves and calibration.
+
+        Least squares on the cumulative counts, so prefix sums move little. It is biased
+        where noise was large: the metrics do not use it. Exact counts come back as they are.
+        """
+        if self.noise.is_zero:
+            return self
+        from scipy.optimize import isotonic_regression
+
+        rows = []
+        for row in self.cumulative:
+            fitted = np.asarray(isotonic_regression(row[1:]).x)
+            rows.append(np.diff(np.clip(fitted, 0.0, None), prepend=0.0))
+        return ScoreHistogram(self.edges, np.stack(rows), self.noise, self.smooth)
 
     def merge(self, boundaries: IntArray) -> "ScoreHistogram":
         """Sum neighbouring buckets; boundaries are positions of edges to keep, ends included."""

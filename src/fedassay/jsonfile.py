@@ -11,7 +11,7 @@ from typing import Any
 
 from fedassay.errors import FileInvalid
 
-MAX_JSON_BYTES = 64 * 2**20
+MAX_JSON_BYTES = 512 * 2**20
 _FRACTION = re.compile(r"[0-9]{1,12}(/[1-9][0-9]{0,11})?")
 
 

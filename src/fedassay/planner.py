@@ -31,7 +31,7 @@ from fedassay.mechanisms import (
 )
 from fedassay.metrics import accuracy, precision, recall, roc_auc
 from fedassay.scoremodel import binormal, from_reference, on_grid
-from fedassay.survey import AnyLevels, EveryLevel, LevelPolicy, OneLevel, Survey
+from fedassay.survey import MAX_CLIENTS, AnyLevels, EveryLevel, LevelPolicy, OneLevel, Survey
 
 
 class Privacy(Enum):
@@ -84,6 +84,7 @@ class Request:
     minimum_reports: int | None = None
     colluders: int = 0
     allow_empty: bool = False
+    level_by_hash: bool = False
     model_digest: str | None = None
 
 
@@ -350,7 +351,7 @@ def _noisy(
     policy: LevelPolicy = EveryLevel()
     spent = [epsilon * share for share in shares]
     if request.levels is LevelChoice.BATCHES and levels > 1:
-        policy, spent = OneLevel(shares), [epsilon] * levels
+        policy, spent = OneLevel(shares, request.level_by_hash), [epsilon] * levels
         # Leave room for the luck of the draw: a batch may come out smaller than its share.
         minimum = request.minimum_reports or max(2, int(minimum * min(shares) * 9 / 10))
     return Survey(
@@ -375,7 +376,7 @@ def _local(
         grid=grid,
         hierarchy=hierarchy,
         mechanisms=tuple(_oracle(request, epsilon, cells) for cells in hierarchy.cells_per_level),
-        levels=OneLevel(shares) if hierarchy.levels > 1 else EveryLevel(),
+        levels=OneLevel(shares, request.level_by_hash) if hierarchy.levels > 1 else EveryLevel(),
         unit=request.unit,
         minimum_reports=request.minimum_reports or 1,
         allow_empty=request.allow_empty,
@@ -411,6 +412,13 @@ def _check(request: Request) -> None:
             "the paper preset uses a uniform grid; a reference does not go with it. "
             "Drop --reference, or use the default preset."
         )
+    if request.minimum_reports is not None and request.minimum_reports < 1:
+        raise SettingInvalid(
+            f"minimum_reports must be at least 1; found {request.minimum_reports}."
+        )
+    for name, value in (("clients", request.clients), ("examples", request.examples)):
+        if value is not None and not 1 <= value <= MAX_CLIENTS:
+            raise SettingInvalid(f"{name} must be from 1 to {MAX_CLIENTS}; found {value}.")
     rate = request.positive_rate
     if rate is not None and not 0.0 < rate < 1.0:
         raise SettingInvalid(f"a positive rate must lie between 0 and 1; found {rate}.")

@@ -41,12 +41,16 @@ class EveryLevel:
 
 @dataclass(frozen=True, slots=True)
 class OneLevel:
-    """Each client reports on one level, which it chooses at random with these shares.
+    """Each client reports on one level, drawn with these shares.
+
+    It draws at random, or with `by_hash` from a public hash of its id, so that anybody can
+    check that it did not choose.
 
     Guarantee: the choice does not depend on the data, so a client pays for one level only.
     """
 
     shares: tuple[Fraction, ...]
+    by_hash: bool = False
 
     def __post_init__(self) -> None:
         if min(self.shares) <= 0 or sum(self.shares) != 1:
@@ -327,7 +331,8 @@ def _mechanisms_from_json(
 
 def _levels_json(levels: LevelPolicy) -> dict[str, Any]:
     if isinstance(levels, OneLevel):
-        return {"policy": "one", "shares": [str(share) for share in levels.shares]}
+        shares = [str(share) for share in levels.shares]
+        return {"policy": "one", "shares": shares, "by_hash": levels.by_hash}
     return {"policy": "every"}
 
 
@@ -335,8 +340,8 @@ def _levels_from_json(fields: Fields) -> LevelPolicy:
     if fields.text("policy") == "every":
         fields.only("policy")
         return EveryLevel()
-    fields.only("policy", "shares")
-    return OneLevel(tuple(fields.fractions("shares", MAX_LEVELS)))
+    fields.only("policy", "shares", "by_hash")
+    return OneLevel(tuple(fields.fractions("shares", MAX_LEVELS)), fields.boolean("by_hash"))
 
 
 def _unit_from_json(fields: Fields) -> Unit:

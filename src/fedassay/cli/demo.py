@@ -1,51 +1,107 @@
 """`fedassay demo`: the main job on a bundled sample of real scores."""
 
+from fractions import Fraction
 from importlib.resources import as_file, files
-from pathlib import Path
+from importlib.resources.abc import Traversable
 
 import numpy as np
+from rich.table import Table
 
-from fedassay.cli.console import estimates_table, out
+from fedassay.cli.console import estimates_table, out, progress
 from fedassay.cli.simulate import run_trials
 from fedassay.engines.rows import row_metrics
 from fedassay.engines.simulation import clients
 from fedassay.engines.tables import Cohort, Columns, read_cohort
-from fedassay.planner import Request, choose
+from fedassay.estimate import Estimate
+from fedassay.planner import Privacy, Request, choose
 
 _THRESHOLDS = (0.3, 0.5)
+_SIDE_BY_SIDE = ("roc_auc", "average_precision", "brier", "precision@0.3", "recall@0.3")
 
 
 def demo() -> None:
-    """Assess a flight-delay classifier over 16 airlines that keep their rows.
+    """Assess a flight-delay classifier over airlines and passengers that keep their rows.
 
     [bold]Example[/bold]
 
       fedassay demo
     """
     with as_file(bundled_sample()) as path:
-        cohort = read_cohort(path, Columns("score", "label", "carrier"))
-    exact = row_metrics(cohort.examples, _THRESHOLDS)
+        airlines = read_cohort(path, Columns("score", "label", "carrier"))
+    exact = row_metrics(airlines.examples, _THRESHOLDS)
     choice = choose(Request(thresholds=_THRESHOLDS))
     results, assessment = run_trials(
-        choice, cohort, thresholds=_THRESHOLDS, trials=1, seed=None, each_client=True
+        choice, airlines, thresholds=_THRESHOLDS, trials=1, seed=None, each_client=True
     )
     out.print(
-        f"Will the flight be 15 minutes late? {cohort.clients} airlines assess one classifier on "
-        f"{len(cohort.examples):,} flights (nycflights13, CC0).\n"
+        f"Will the flight be 15 minutes late? {airlines.clients} airlines assess one classifier "
+        f"on {len(airlines.examples):,} flights (nycflights13, CC0).\n"
         f"{assessment.survey.guarantee.sentence()}\n"
     )
     out.print(estimates_table(results[0], exact=exact))
-    average, pooled = per_client_auc(cohort), results[0]["roc_auc"].value
+    average, pooled = per_client_auc(airlines), results[0]["roc_auc"].value
     out.print(
         f"\nPooled ROC AUC {pooled:.4f}; averaging the airlines' own ROC AUCs would have given "
         f"{average:.4f}.\n"
-        "Next: fedassay simulate YOUR.parquet --score COL --label COL"
     )
+    _three_models(airlines, exact)
+    out.print("\nNext: fedassay simulate YOUR.parquet --score COL --label COL", highlight=False)
 
 
-def bundled_sample() -> Path:
+def _three_models(airlines: Cohort, exact: dict[str, float | None]) -> None:
+    """The paper's three privacy models side by side, with every flight a client."""
+    flights = Cohort(airlines.examples, None, len(airlines.examples))
+    models = {
+        "secure": (Privacy.SECURE, None),
+        "distributed, eps 1": (Privacy.DISTRIBUTED, Fraction(1)),
+        "local, eps 5": (Privacy.LOCAL, Fraction(5)),
+    }
+    found = {}
+    with progress("privacy models", len(models)) as advance:
+        for name, (privacy, epsilon) in models.items():
+            request = Request(
+                privacy=privacy,
+                epsilon=epsilon,
+                clients=flights.clients,
+                thresholds=_THRESHOLDS,
+            )
+            results, _ = run_trials(
+                choose(request),
+                flights,
+                thresholds=_THRESHOLDS,
+                trials=1,
+                seed=None,
+                each_client=False,
+            )
+            found[name] = results[0]
+            advance(1)
+    out.print("The same flights, each a client of its own, under the three privacy models:\n")
+    out.print(side_by_side(found, exact))
+
+
+def side_by_side(found: dict[str, dict[str, Estimate]], exact: dict[str, float | None]) -> Table:
+    """A few metrics with 95 % half-widths, a column for each privacy model."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("metric", no_wrap=True)
+    table.add_column("exact", justify="right")
+    for name in found:
+        table.add_column(name, justify="right", no_wrap=True)
+    for metric in _SIDE_BY_SIDE:
+        cells = [_with_half_width(estimates[metric]) for estimates in found.values()]
+        table.add_row(metric, f"{exact[metric]:.4f}", *cells)
+    return table
+
+
+def _with_half_width(estimate: Estimate) -> str:
+    if not estimate.is_available:
+        return "not enough data"
+    low, high = estimate.interval()
+    return f"{estimate.value:.4f} ± {(high - low) / 2:.4f}"
+
+
+def bundled_sample() -> Traversable:
     """The sample's place inside the package."""
-    return files("fedassay") / "data" / "nycflights13_xgb.parquet"  # type: ignore[return-value]
+    return files("fedassay") / "data" / "nycflights13_xgb.parquet"
 
 
 def per_client_auc(cohort: Cohort) -> float:

@@ -14,7 +14,7 @@ from fedassay.client import ClientPolicy
 from fedassay.decode import require_enough
 from fedassay.engines.files import answer_file, read_messages, report_files, write_answer
 from fedassay.engines.tables import Columns, read_reference, row_count
-from fedassay.errors import FedassayError, SurveyMismatch
+from fedassay.errors import FedassayError, FileInvalid, SurveyMismatch
 from fedassay.mechanisms import Unit, UnitKind
 from fedassay.planner import (
     LevelChoice,
@@ -58,6 +58,9 @@ def new_survey(
     levels: options.LevelsOption = LevelChoice.EVERY,
     budget: options.BudgetOption = None,
     allow_empty: options.EmptyOption = False,
+    level_by_hash: Annotated[
+        bool, typer.Option("--level-by-hash", help="Draw a client's level from its id.")
+    ] = False,
     model: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Model file; its digest is recorded.")
     ] = None,
@@ -90,6 +93,7 @@ def new_survey(
         minimum_reports=minimum_reports,
         colluders=colluders,
         allow_empty=allow_empty,
+        level_by_hash=level_by_hash,
         model_digest=None if model is None else options.file_digest(model),
     )
     survey = choose(request).survey
@@ -110,6 +114,9 @@ def answer(
     smallest_cohort: Annotated[
         int, typer.Option(metavar="N", help="Refuse surveys that decode fewer honest reports.")
     ] = 1,
+    client_id: Annotated[
+        str | None, typer.Option(metavar="ID", help="For surveys that draw levels from ids.")
+    ] = None,
     largest_epsilon: Annotated[
         str | None, typer.Option(metavar="E", help="Refuse surveys that spend more.")
     ] = None,
@@ -138,8 +145,11 @@ def answer(
                 options.parse_fraction(largest_epsilon, "the largest epsilon"),
                 digests,
             ),
+            client_id=client_id,
             progress=advance,
         )
+    if output.exists() and output.samefile(file):
+        raise FileInvalid(f"{output}: this is the table itself. Choose another output file.")
     size = write_answer(answered, output)
     out.print(
         f"Wrote {output}: {size:,} bytes for survey {survey.fingerprint.hex()[:12]}.\n"
@@ -157,7 +167,9 @@ def tally(
         Path, typer.Option("--output", "-o", metavar="FILE", help="Assessment; added to if there.")
     ],
     threshold: options.ThresholdOption = None,
-    preset: options.PresetOption = Preset.DEFAULT,
+    preset: Annotated[
+        Preset | None, typer.Option(help="How to read the tally (default: as before, or the best).")
+    ] = None,
     buckets: options.BucketsOption = None,
 ) -> None:
     """Add reports up and assess the classifier.
@@ -173,11 +185,14 @@ def tally(
       fedassay tally survey.json inbox/ -o assessment.json
     """
     survey = Survey.load(survey_file)
-    thresholds = tuple(dict.fromkeys(threshold or (0.5,)))
-    check_thresholds(thresholds)
     check_buckets(buckets)
-    readout = readout_for(preset, buckets)
-    builder = TallyBuilder(_tally_so_far(output, survey), survey)
+    saved = _saved(output, survey)
+    thresholds = tuple(dict.fromkeys(threshold or saved.thresholds))
+    check_thresholds(thresholds)
+    readout = saved.readout
+    if preset is not None or buckets is not None:
+        readout = readout_for(preset or Preset.DEFAULT, buckets)
+    builder = TallyBuilder(saved.tally, survey)
     before = builder.tally().clients(survey)
     rejected = _add_files(builder, report_files(reports), survey)
     assessment = Assessment(survey, builder.tally(), readout, thresholds)
@@ -244,16 +259,17 @@ def _add_files(builder: TallyBuilder, paths: list[Path], survey: Survey) -> int:
     return rejected
 
 
-def _tally_so_far(path: Path, survey: Survey) -> Tally:
+def _saved(path: Path, survey: Survey) -> Assessment:
+    """The assessment that is already there, or an empty one."""
     if not path.exists():
-        return Tally.zero(survey)
+        return Assessment(survey, Tally.zero(survey), readout_for(Preset.DEFAULT, None))
     saved = Assessment.load(path)
     if saved.survey.fingerprint != survey.fingerprint:
         raise SurveyMismatch(
             f"{path} holds survey {saved.survey.fingerprint.hex()[:12]}; these reports go to "
             f"{survey.fingerprint.hex()[:12]}. Choose another output file."
         )
-    return saved.tally
+    return saved
 
 
 def _print_assessment(assessment: Assessment) -> None:

@@ -18,20 +18,24 @@ def answer_file(
     *,
     randomness: Randomness,
     policy: ClientPolicy,
+    client_id: str | None = None,
     progress: Progress | None = None,
 ) -> Answer:
     """Answer a survey from a table of any size, as one client."""
     policy.check(survey)
     counts = count_file(path, columns, survey.grid, progress=progress)
-    return answer_counts(survey, counts, randomness=randomness, policy=policy)
+    return answer_counts(survey, counts, randomness=randomness, policy=policy, client_id=client_id)
 
 
 def write_answer(answer: Answer, path: Path) -> int:
-    """Write an answer's bytes; returns how many."""
+    """Write an answer's bytes, all or none; returns how many."""
     content = answer.to_bytes()
+    draft = path.with_name(f".{path.name}.part")
     try:
-        path.write_bytes(content)
+        draft.write_bytes(content)
+        draft.replace(path)
     except OSError as error:
+        draft.unlink(missing_ok=True)
         raise FileInvalid(
             f"{path}: cannot be written ({error.strerror}). Choose a folder you may write to."
         ) from error

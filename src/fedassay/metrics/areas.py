@@ -71,6 +71,7 @@ def roc_auc(histogram: ScoreHistogram, *, max_fpr: float | None = None) -> Estim
         binning_bound=float(bound),
         binning_sd=sqrt((order + drift**2) / (P * N) ** 2 + expected**2),
         shape=Shape.LOGIT,
+        trials=max(min(P, N), 1.0),
     )
 
 

@@ -24,6 +24,8 @@ class Curve:
     thresholds: FloatArray
     x_sd: FloatArray
     y_sd: FloatArray
+    monotone: bool = False
+    """Whether counts were made non-negative first; never for exact counts."""
 
     def band(self, confidence: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Lower and upper values of y, as they come."""
@@ -31,8 +33,13 @@ class Curve:
         return self.y - reach, self.y + reach
 
 
-def roc_curve(histogram: ScoreHistogram, *, points: int = 512) -> Curve:
-    """False against true positive rates at the histogram's edges, thinned to `points`."""
+def roc_curve(histogram: ScoreHistogram, *, points: int = 512, monotone: bool = False) -> Curve:
+    """False against true positive rates at the histogram's edges, thinned to `points`.
+
+    A noisy curve may go backwards; `monotone` draws the nearest one that does not.
+    """
+    if monotone:
+        histogram = histogram.monotone()
     kept = _edges_to_draw(histogram, points)
     above = _above(histogram, kept)
     P, N = histogram.total_positives, histogram.total_negatives
@@ -43,11 +50,16 @@ def roc_curve(histogram: ScoreHistogram, *, points: int = 512) -> Curve:
         histogram.edges[kept],
         _share_sd(histogram, kept, fpr, label=0),
         _share_sd(histogram, kept, tpr, label=1),
+        monotone and not histogram.noise.is_zero,
     )
 
 
-def precision_recall_curve(histogram: ScoreHistogram, *, points: int = 512) -> Curve:
+def precision_recall_curve(
+    histogram: ScoreHistogram, *, points: int = 512, monotone: bool = False
+) -> Curve:
     """Recall against precision; thresholds with nothing above them are left out."""
+    if monotone:
+        histogram = histogram.monotone()
     kept = _edges_to_draw(histogram, points)
     above = _above(histogram, kept)
     kept = kept[above.sum(axis=0) > 0.0]
@@ -68,6 +80,7 @@ def precision_recall_curve(histogram: ScoreHistogram, *, points: int = 512) -> C
         histogram.edges[kept],
         _share_sd(histogram, kept, tpr, label=1),
         np.sqrt(noise + sampling),
+        monotone and not histogram.noise.is_zero,
     )
 
 

@@ -29,7 +29,7 @@ class RocCurveDisplay:
         cls, histogram: ScoreHistogram, *, name: str = "federation", ax: Any = None
     ) -> Self:
         """Compute the curve and draw it."""
-        return cls(roc_curve(histogram), roc_auc(histogram), name).plot(ax=ax)
+        return cls(roc_curve(histogram, monotone=True), roc_auc(histogram), name).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> Self:
         """Draw on the given axes, or on new ones."""
@@ -57,7 +57,7 @@ class PrecisionRecallDisplay:
     ) -> Self:
         """Compute the curve and draw it."""
         return cls(
-            precision_recall_curve(histogram),
+            precision_recall_curve(histogram, monotone=True),
             average_precision(histogram),
             histogram.total_positives / histogram.total,
             name,
@@ -84,6 +84,8 @@ def _axes(ax: Any) -> Any:
 def _draw(ax: Any, curve: Curve, label: str) -> None:
     # Only what is shown is clipped to where a rate can lie.
     low, high = (np.clip(edge, 0.0, 1.0) for edge in curve.band())
+    if curve.monotone:
+        label += "\nmonotone fit to noisy counts"
     (line,) = ax.plot(np.clip(curve.x, 0.0, 1.0), np.clip(curve.y, 0.0, 1.0), label=label)
     ax.fill_between(
         np.clip(curve.x, 0.0, 1.0),

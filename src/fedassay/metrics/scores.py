@@ -65,7 +65,7 @@ def ks(histogram: ScoreHistogram) -> Estimate:
         histogram,
         value,
         gradient,
-        binning_bound=float(max(reach.max() - value, 0.0)),
+        binning_bound=float(max(min(reach.max(), 1.0) - value, 0.0)),
         binning_sd=float(inside[max(peak - 1, 0) : peak + 1].max() / sqrt(12.0)),
     )
 

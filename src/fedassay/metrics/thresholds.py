@@ -131,7 +131,7 @@ def f_beta(histogram: ScoreHistogram, threshold: float, *, beta: float = 1.0) ->
         _ratio(-square * score, bottom),
         0.0,
     )
-    return _from_quad(at, value, slope, _Kind(Shape.LOGIT))
+    return _from_quad(at, value, slope, _Kind(Shape.LOGIT, max(bottom / (1.0 + square), 1.0)))
 
 
 def f1(histogram: ScoreHistogram, threshold: float) -> Estimate:
@@ -152,7 +152,7 @@ def balanced_accuracy(histogram: ScoreHistogram, threshold: float) -> Estimate:
         -0.5 * tp / (tp + fn) ** 2,
         0.5 * fp / (fp + tn) ** 2,
     )
-    return _from_quad(at, _balanced, slope, _Kind(Shape.LOGIT))
+    return _from_quad(at, _balanced, slope, _Kind(Shape.LOGIT, max(min(tp + fn, fp + tn), 1.0)))
 
 
 def mcc(histogram: ScoreHistogram, threshold: float) -> Estimate:
