@@ -154,7 +154,7 @@ def _report(
 
 
 def _blocks(
-    survey: Survey, leaf_counts: IntArray, level: int | None, randomness: Randomness
+    survey: Survey, leaf_counts: IntArray, given_level: int | None, randomness: Randomness
 ) -> Iterator[Block]:
     """One locally private report for each example, in random order.
 
@@ -174,8 +174,8 @@ def _blocks(
     hits = hits[np.argsort(keys, kind="stable")]
     level_of = (
         _levels_of(survey, len(hits), randomness)
-        if level is None
-        else np.full(len(hits), level, dtype=np.int64)
+        if given_level is None
+        else np.full(len(hits), given_level, dtype=np.int64)
     )
     for level in range(survey.hierarchy.levels):
         mechanism = survey.mechanisms[level]

@@ -11,6 +11,7 @@ from fedassay.metrics.delta import CLEAR_OF_NOISE, counts_estimate, missing_clas
 
 _FEW_BUCKETS = 2**11
 _PARTS = 8
+_PLACES = 9
 
 
 def average_precision(histogram: ScoreHistogram) -> Estimate:
@@ -83,14 +84,26 @@ def _mean_of(tp: FloatArray, ranks: FloatArray, offset: FloatArray, pace: FloatA
     return mean
 
 
+def _noise_above(histogram: ScoreHistogram) -> FloatArray:
+    """The noise of the number of examples above each bucket's lower edge, from a few places."""
+    if histogram.noise.is_zero:
+        return np.zeros(histogram.buckets)
+    places = np.unique(np.linspace(0, histogram.buckets - 1, _PLACES).astype(int))
+    buckets = np.arange(histogram.buckets)
+    spreads = [
+        sqrt(histogram.noise.variance(np.tile((buckets >= place).astype(float), (2, 1))))
+        for place in places
+    ]
+    return np.interp(buckets, places, spreads)
+
+
 def _gradient(histogram: ScoreHistogram, value: float) -> FloatArray:
     """How average precision moves with each count, with each bucket's scores tied."""
     p, P = histogram.positives, histogram.total_positives
     tp = P - histogram.cumulative[1, :-1]
     # Where noise swamps the few examples above a bucket, their precision says nothing.
-    noise_sd = sqrt(histogram.noise.variance(np.ones_like(histogram.counts)))
     called = tp + histogram.total_negatives - histogram.cumulative[0, :-1]
-    called = np.maximum(called, max(1.0, CLEAR_OF_NOISE * noise_sd))
+    called = np.maximum(called, 1.0 + CLEAR_OF_NOISE * _noise_above(histogram))
     at = np.clip(tp / called, 0.0, 1.0)
     # One more example above a bucket lifts or lowers the precision at all buckets below it.
     lift = np.cumsum(p * (1.0 - at) / called)
