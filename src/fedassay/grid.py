@@ -171,6 +171,15 @@ class Grid:
                 fixed = np.insert(fixed, place, True)
         return Grid(edges)
 
+    def with_ends(self) -> "Grid":
+        """Give scores of exactly 0 and 1 cells of their own, with what log loss clips to them.
+
+        >>> Grid.uniform(2).with_ends().locate([0.0, 0.1, 1.0]).tolist()
+        [0, 1, 3]
+        """
+        ends = np.array([2.0**-_EPS_BITS, 1.0 - 2.0**-_EPS_BITS])
+        return Grid(np.unique(np.concatenate([self.edges, ends])))
+
     def locate(self, scores: npt.ArrayLike) -> IntArray:
         """Return the cell of each score; scores must be valid."""
         values = np.asarray(scores, dtype=np.float64)

@@ -101,6 +101,7 @@ PAPER_BUCKETS = 100
 _REFERENCE_CELLS = 2**12
 _LEAVES = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024)
 _SHORTLIST = 8
+_MANY_LEAVES = 32
 _MOST_INTERLEAVED = 48
 # Where nobody said how rare positives are, nor how good the classifier is: (rate, AUC).
 _UNKNOWN = ((0.3, 0.75), (0.3, 0.9), (0.03, 0.85))
@@ -291,6 +292,9 @@ def _grids(request: Request, leaves: int) -> list[Grid]:
         shapes = [_warped(request.reference, leaves)]
     else:
         shapes = [Grid.uniform(leaves), Grid.arcsine(leaves)]
+        if request.privacy is Privacy.DISTRIBUTED and leaves >= _MANY_LEAVES:
+            # Two cells more cost little there, and scores of exactly 0 and 1 are common.
+            shapes = [shape.with_ends() for shape in shapes]
     # Thresholds on edges are exact, but among few cells they may take the place of better ones.
     pinned = [shape.with_edges_at(request.thresholds) for shape in shapes]
     return list(dict.fromkeys([*pinned, *shapes]))

@@ -23,26 +23,32 @@ def average_precision(histogram: ScoreHistogram) -> Estimate:
     if undefined is not None:
         return undefined
     P = histogram.total_positives
-    mean, low, high, tie = _mean_precisions(histogram)
+    mean, low, high, tie, drift = _mean_precisions(histogram)
     value = float(histogram.positives @ mean / P)
     positives = np.maximum(histogram.positives, 0.0)
     tied = np.minimum(histogram.spikes[1], positives)
     loose = ((positives - tied) * (high - low) ** 2 / 12.0).sum()
     # Whether a spike is one score or several close ones is not known.
     spike = (tied * (high - tie)).sum() / 4.0
+    bound = float(max(positives @ (high - mean), positives @ (mean - low)) / P)
     return counts_estimate(
         histogram,
         value,
         _gradient(histogram, value),
-        binning_bound=float(max(positives @ (high - mean), positives @ (mean - low)) / P),
-        binning_sd=sqrt(loose + spike**2) / P,
+        binning_bound=bound,
+        binning_sd=sqrt(
+            (loose + spike**2 + (positives @ drift / 2.0) ** 2) / P**2 + (bound**2 / 3.0) ** 2
+        ),
     )
 
 
 def _mean_precisions(
     histogram: ScoreHistogram,
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Mean precision over each bucket's positives: likely, at worst, at best, and if all tie."""
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Mean precision over each bucket's positives: likely, at worst, at best, and if all tie.
+
+    Last, how much the densities inside the bucket moved the likely one.
+    """
     # Noisy counts may be negative; a precision needs counts that are not.
     p, n = np.maximum(histogram.positives, 0.0), np.maximum(histogram.negatives, 0.0)
     tp = np.maximum(histogram.total_positives - histogram.cumulative[1, 1:], 0.0)
@@ -51,13 +57,14 @@ def _mean_precisions(
     worst = _mean_of(tp, ranks, tp + fp + n, np.ones_like(tp))
     best = (tp + ranks) / (tp + fp + ranks)
     tie = (tp + ranks) / np.maximum(tp + fp + ranks + n, 1.0)
+    even = _mean_of(tp, ranks, tp + fp - 0.5 * n / ranks, 1.0 + n / ranks)
+    mixed = even
     if histogram.smooth and histogram.buckets <= _FEW_BUCKETS:
         mixed = _mixed_in_parts(histogram, tp, fp)
-    else:
-        mixed = _mean_of(tp, ranks, tp + fp - 0.5 * n / ranks, 1.0 + n / ranks)
     spiked = np.minimum(histogram.spikes.sum(axis=0), p + n)
     share = np.where(p + n > 0.0, spiked / np.maximum(p + n, 1e-300), 0.0)
-    return np.clip(share * tie + (1.0 - share) * mixed, worst, best), worst, best, tie
+    likely = np.clip(share * tie + (1.0 - share) * mixed, worst, best)
+    return likely, worst, best, tie, (1.0 - share) * (mixed - even)
 
 
 def _mixed_in_parts(histogram: ScoreHistogram, tp: FloatArray, fp: FloatArray) -> FloatArray:

@@ -96,13 +96,15 @@ def _mean_loss(histogram: ScoreHistogram, losses: Callable[[FloatArray], _Losses
     value = float((histogram.counts * mean).sum() / total)
     counts = np.maximum(histogram.counts, 0.0)
     loose = ((counts + histogram.spikes**2) * (over.high - over.low) ** 2 / 12.0).sum()
+    # A spike in the first or last bucket is likely one of scores that are exactly 0 or 1.
+    at_ends = (histogram.spikes * (over.high - over.mean))[:, [0, -1]].sum()
     reach = np.maximum(over.high - over.mean, over.mean - over.low)
     return counts_estimate(
         histogram,
         value,
         (mean - value) / total,
         binning_bound=float((counts * reach).sum() / total) + abs(value - even),
-        binning_sd=sqrt(float(loose)) / total + abs(value - even) / 4.0,
+        binning_sd=sqrt(float(loose + at_ends**2)) / total + abs(value - even) / 3.0,
     )
 
 
