@@ -51,7 +51,7 @@ def summed(mechanism: Mechanism, places: np.ndarray, *, seed: int) -> np.ndarray
         return total
     assert isinstance(mechanism, SharingMechanism)
     shares = [mechanism.share(one_hot(int(place)), randomness=randomness) for place in places]
-    return np.sum(shares, axis=0)
+    return np.asarray(np.sum(shares, axis=0))
 
 
 def test_a_mechanism_belongs_to_one_family(mechanism: Mechanism) -> None:
