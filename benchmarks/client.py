@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from benchmarks.page import Aim, Section
 from benchmarks.timing import best_of, three_digits
-from fedassay.client import ClientPolicy, answer, make_report
+from fedassay.client import ClientPolicy, answer, make_answer
 from fedassay.examples import Examples
 from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy
@@ -13,7 +13,7 @@ from fedassay.planner import Request, choose
 from fedassay.randomness import SystemRandomness
 from fedassay.survey import Survey
 from fedassay.tally import Tally, TallyBuilder
-from fedassay.wire import decode, encode
+from fedassay.wire import decode
 
 _CALLS = 1000
 _WANTED_MICROSECONDS = 100.0
@@ -51,12 +51,12 @@ def _steps(survey: Survey, runs: int) -> dict[str, float]:
     randomness, policy = SystemRandomness(), ClientPolicy()
     examples = Examples.of([1], [0.62])
     counts = survey.grid.count(examples)
-    report = make_report(survey, counts, randomness=randomness)
+    answered = make_answer(survey, counts, randomness=randomness)
     messages = [_message(survey) for _ in range(_CALLS)]
 
     def whole_answer() -> bytes:
         checked = Examples.of([1], [0.62])
-        return encode(answer(survey, checked, randomness=randomness, policy=policy))
+        return answer(survey, checked, randomness=randomness, policy=policy).to_bytes()
 
     def serve() -> None:
         builder = TallyBuilder(Tally.zero(survey), survey)
@@ -66,10 +66,10 @@ def _steps(survey: Survey, runs: int) -> dict[str, float]:
     return {
         "client: check the example": _microseconds(runs, lambda: Examples.of([1], [0.62])),
         "client: find its cell": _microseconds(runs, lambda: survey.grid.count(examples)),
-        "client: `make_report`": _microseconds(
-            runs, lambda: make_report(survey, counts, randomness=randomness)
+        "client: `make_answer`": _microseconds(
+            runs, lambda: make_answer(survey, counts, randomness=randomness)
         ),
-        "client: `encode`": _microseconds(runs, lambda: encode(report)),
+        "client: `Answer.to_bytes`": _microseconds(runs, answered.to_bytes),
         "client: the whole answer, as bytes": _microseconds(runs, whole_answer),
         "server: `decode` and `TallyBuilder.add`": best_of(runs, serve) / _CALLS * 1e6,
     }
@@ -77,7 +77,7 @@ def _steps(survey: Survey, runs: int) -> dict[str, float]:
 
 def _message(survey: Survey) -> bytes:
     counts = survey.grid.count(Examples.of([1], [0.62]))
-    return encode(make_report(survey, counts, randomness=SystemRandomness()))
+    return make_answer(survey, counts, randomness=SystemRandomness()).to_bytes()
 
 
 def _microseconds(runs: int, task: Callable[[], object]) -> float:

@@ -1,9 +1,13 @@
 """Small surveys and cohorts that several tests use."""
 
+from fractions import Fraction
+
 import numpy as np
 
 from fedassay import Exact, Examples, Grid, Hierarchy, Report, Survey
 from fedassay.engines.tables import Cohort
+from fedassay.mechanisms import RandomizedResponse, UnaryEncoding
+from fedassay.survey import AnyMechanism, EveryLevel, OneLevel
 
 REPORT_ID = bytes(range(16))
 
@@ -20,6 +24,35 @@ def small_survey(cells: int = 4, *, fanout: int = 2, minimum_reports: int = 1) -
 
 def flat_survey(grid: Grid) -> Survey:
     return Survey(grid=grid, hierarchy=Hierarchy.flat(grid.cells), mechanisms=(Exact(),))
+
+
+def local_survey(
+    epsilon: Fraction = Fraction(1),
+    *,
+    cells: int = 4,
+    fanouts: tuple[int, ...] | None = None,
+    kinds: str = "oue",
+    allow_empty: bool = False,
+) -> Survey:
+    """Locally private, with oracles by name from the coarsest level on: "grr oue"."""
+    hierarchy = Hierarchy(cells, fanouts or (cells,))
+    oracles: list[AnyMechanism] = [
+        UnaryEncoding(epsilon)
+        if kind == UnaryEncoding.kind
+        else RandomizedResponse(epsilon, size, allow_empty)
+        for kind, size in zip(kinds.split(), hierarchy.cells_per_level, strict=True)
+    ]
+    levels = hierarchy.levels
+    # Uneven shares, so that a level taken for another shows.
+    shares = tuple(Fraction(level + 1, levels * (levels + 1) // 2) for level in range(levels))
+    return Survey(
+        grid=Grid.uniform(cells),
+        hierarchy=hierarchy,
+        mechanisms=tuple(oracles),
+        levels=OneLevel(shares) if levels > 1 else EveryLevel(),
+        minimum_reports=1,
+        allow_empty=allow_empty,
+    )
 
 
 def report_of(

@@ -15,7 +15,8 @@ def count_bits(rows: npt.NDArray[np.uint8]) -> IntArray:
     so that unpacking happens once for each binary digit of the count and not for each row.
     """
     count, width = rows.shape
-    per_lane = max(1, _LANE_BYTES // max(width, 1) // 8 * 8)
+    # Whole words of 64 bits, whatever the width.
+    per_lane = max(8, _LANE_BYTES // max(width, 1) // 8 * 8)
     lanes = count // per_lane
     total = np.zeros(8 * width, dtype=np.int64)
     if lanes >= 3:

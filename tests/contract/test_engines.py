@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedassay import ClientPolicy, Examples, Grid, Request, Survey, SystemRandomness, Tally, choose
-from fedassay.engines.files import answer_file, read_report, write_report
+from fedassay.engines.files import answer_file, read_messages, write_answer
 from fedassay.engines.simulation import tally_cohort, tally_each_client
 from fedassay.engines.tables import Cohort, Columns, read_cohort
 from fedassay.randomness import SimulatedRandomness
+from fedassay.wire import Message
 from tests.surveys import cohort_of, flat_survey, small_survey
 from tests.tables import BUNDLED, Table, tables
 
@@ -50,7 +51,8 @@ def test_any_split_of_rows_into_clients_gives_the_same_counters(
         for engine in (whole, one_by_one):
             tally = engine(survey, cohort)
             assert tally.counters.tolist() == expected
-            assert tally.reports == cohort.clients
+            assert tally.reports == (cohort.clients,) * survey.hierarchy.levels
+            assert tally.clients(survey) == cohort.clients
     assert len(one_by_one(survey, split).report_ids) == len(set(clients))
 
 
@@ -72,7 +74,7 @@ def test_files_give_the_counters_of_the_simulation(
     survey: Survey, kind: str, sample: Table, tmp_path: Path
 ) -> None:
     labels, scores = sample.labels[:30_000], sample.scores[:30_000]
-    reports = []
+    reports: list[Message] = []
     for site, rows in enumerate(np.array_split(np.arange(30_000), [100, 20_000])):
         table = pa.table({"y": labels[rows], "s": scores[rows]})
         path = tmp_path / f"{site}.{kind}"
@@ -80,15 +82,17 @@ def test_files_give_the_counters_of_the_simulation(
             pyarrow.csv.write_csv(table, path)
         else:
             pq.write_table(table, path)
-        report = answer_file(
+        answer = answer_file(
             survey,
             path,
             Columns("s", "y"),
             randomness=SystemRandomness(),
             policy=ClientPolicy(),
         )
-        write_report(report, tmp_path / f"{site}.fa")
-        reports.append(read_report(tmp_path / f"{site}.fa", survey))
+        write_answer(answer, tmp_path / f"{site}.fa")
+        received = list(read_messages(tmp_path / f"{site}.fa", survey))
+        assert len(received) == 1
+        reports += received
     simulated = whole(survey, cohort_of(Examples.of(labels, scores)))
     assert Tally.of(survey, reports).counters.tolist() == simulated.counters.tolist()
 
@@ -99,4 +103,4 @@ def test_both_simulations_agree_on_real_clients() -> None:
     fast, real = whole(survey, cohort), one_by_one(survey, cohort)
     assert cohort.clients == 16
     assert fast.counters.tolist() == real.counters.tolist()
-    assert fast.reports == real.reports == 16
+    assert fast.reports == real.reports == (16,) * survey.hierarchy.levels

@@ -203,7 +203,7 @@ def test_a_federation_travels_as_files(
     assessment = tmp_path / "assessment.json"
     first = run("tally", survey_file, *reports[:2], "-o", assessment, "--threshold", 0.3)
     assert first.code == 0
-    assert "Counted 2 of 2" in first.out
+    assert "Counted 2 reports, rejected 0 files or blocks; 2 reports in all" in first.out
     assert run("tally", survey_file, reports[2], "-o", assessment).code == 0
     shown = run("show", assessment, "--threshold", 0.3, "--json", "--plot", tmp_path / "c.svg")
     assert shown.code == 0
@@ -259,7 +259,7 @@ def test_a_client_of_one_class_may_answer(run: Run, tmp_path: Path, survey_file:
     result = run("tally", survey_file, tmp_path / "r.fa", tmp_path / "s.fa", "-o",
                  tmp_path / "a.json")  # fmt: skip
     assert result.code == 0
-    assert "both classes are needed" in result.err
+    assert "there must be negatives to divide by; the tally has 0" in result.err
 
 
 def test_a_missing_column_is_answered_with_the_closest(run: Run, scores_csv: Path) -> None:
@@ -360,29 +360,43 @@ def damaged(path: Path, change: Callable[[bytes], bytes]) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("change", "error"),
+    ("change", "error", "counted"),
     [
-        (lambda b: b[:-3], "ReportMalformed"),
-        (lambda b: b[:10], "ReportMalformed"),
-        (lambda b: b"", "ReportMalformed"),
-        (lambda b: b[:70] + bytes([b[70] ^ 1]) + b[71:], "ReportMalformed"),
-        (lambda b: b + bytes(100_000), "ReportTooLarge"),
-        (lambda b: b"score,label\n0.7312345,1\n" * 5, "ReportMalformed"),
-        (lambda b: b"PK\x03\x04" + b[4:], "ReportMalformed"),
+        (lambda b: b[:-3], "ReportMalformed", 2),
+        (lambda b: b[:10], "ReportMalformed", 2),
+        (lambda b: b"", "ReportMalformed", 2),
+        (lambda b: b[:70] + bytes([b[70] ^ 1]) + b[71:], "ReportMalformed", 2),
+        (lambda b: b[:56] + b"\xff" * 4 + b[60:] + bytes(100_000), "ReportTooLarge", 2),
+        (lambda b: b"score,label\n0.7312345,1\n" * 5, "ReportMalformed", 2),
+        (lambda b: b"PK\x03\x04" + b[4:], "ReportMalformed", 2),
+        # A report that is whole counts, whatever follows it.
+        (lambda b: b + bytes(100_000), "ReportMalformed", 3),
     ],
-    ids=["truncated", "cut", "empty", "corrupted", "oversized", "text", "foreign kind"],
+    ids=[
+        "truncated",
+        "cut",
+        "empty",
+        "corrupted",
+        "oversized",
+        "text",
+        "foreign kind",
+        "extended",
+    ],
 )
 def test_a_bad_report_is_named_and_the_others_are_counted(
     run: Run,
     reports: list[Path],
     survey_file: Path,
+    *,
     change: Callable[[bytes], bytes],
     error: str,
+    counted: int,
 ) -> None:
     bad = damaged(reports[0], change)
     result = run("tally", survey_file, bad, *reports[1:], "-o", bad.with_name("a.json"))
     check_refused(result, error, bad.name)
-    assert "Counted 2 of 3" in result.out
+    assert f"Counted {counted} reports, rejected 1 files or blocks" in result.out
+    assert set(tallied(bad.with_name("a.json"))["reports"]) == {counted}
 
 
 def tallied(path: Path) -> dict[str, Any]:
@@ -429,7 +443,7 @@ def test_nothing_tallied_is_lost_when_a_later_call_goes_wrong(
     check_refused(run("tally", tmp_path / "missing.json", reports[2], "-o", path))
     assert tallied(path) == before
     assert run("tally", survey_file, reports[2], "-o", path).code == 0
-    assert tallied(path)["reports"] == 3
+    assert set(tallied(path)["reports"]) == {3}
 
 
 def test_too_few_reports_are_kept_but_not_decoded(
@@ -437,7 +451,7 @@ def test_too_few_reports_are_kept_but_not_decoded(
 ) -> None:
     path = tmp_path / "a.json"
     check_refused(run("tally", survey_file, reports[0], "-o", path), "TooFewReports")
-    assert tallied(path)["reports"] == 1
+    assert set(tallied(path)["reports"]) == {1}
     assert json.loads(path.read_text())["estimates"] is None
     check_refused(run("show", path), "TooFewReports")
     assert run("tally", survey_file, reports[1], "-o", path).code == 0

@@ -1,17 +1,24 @@
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from fedassay import ClientPolicy, Examples, SystemRandomness, Unit, answer
+from fedassay import ClientPolicy, Examples, Report, Survey, SystemRandomness, Unit, answer
 from fedassay.client import answer_counts
 from fedassay.errors import SettingInvalid, SurveyRefused
 from fedassay.mechanisms import UnitKind
 from fedassay.randomness import SimulatedRandomness
-from tests.surveys import small_survey
+from tests.surveys import local_survey, small_survey
 
 SURVEY = small_survey(4, minimum_reports=3)
 ROWS = Examples.of([0, 1, 1], [0.1, 0.62, 1.0])
+
+
+def report(survey: Survey, policy: ClientPolicy) -> Report:
+    (message,) = answer(survey, ROWS, randomness=SystemRandomness(), policy=policy).messages
+    assert isinstance(message, Report)
+    return message
 
 
 def test_a_client_refuses_repeatable_randomness() -> None:
@@ -24,7 +31,16 @@ def test_a_client_refuses_a_cohort_smaller_than_it_allows() -> None:
     with pytest.raises(SurveyRefused):
         answer(SURVEY, ROWS, randomness=SystemRandomness(), policy=policy)
     enough = replace(SURVEY, minimum_reports=4)
-    assert answer(enough, ROWS, randomness=SystemRandomness(), policy=policy).counters.sum() > 0
+    assert report(enough, policy).counters.sum() > 0
+
+
+def test_a_client_refuses_a_survey_that_spends_too_much() -> None:
+    policy = ClientPolicy(largest_epsilon=Fraction(1))
+    with pytest.raises(SurveyRefused, match="no noise at all"):
+        policy.check(SURVEY)
+    policy.check(local_survey(Fraction(1)))
+    with pytest.raises(SurveyRefused, match=r"epsilon 1\.5"):
+        policy.check(local_survey(Fraction(3, 2)))
 
 
 def test_a_client_refuses_a_model_it_does_not_know() -> None:
@@ -37,8 +53,12 @@ def test_a_client_refuses_a_model_it_does_not_know() -> None:
 
 def test_a_client_gives_at_most_the_examples_of_its_unit() -> None:
     survey = replace(SURVEY, unit=Unit(UnitKind.CLIENT, 2))
-    with pytest.raises(SurveyRefused, match="at most 2"):
-        answer(survey, ROWS, randomness=SystemRandomness(), policy=ClientPolicy())
+    for _ in range(20):
+        counters = report(survey, ClientPolicy()).counters
+        leaves = counters[survey.hierarchy.counters(survey.hierarchy.levels - 1)]
+        assert leaves.sum() == 2
+        # Two of its own three examples, never one of them twice.
+        assert (leaves <= SURVEY.grid.count(ROWS).ravel()).all()
 
 
 def test_a_report_that_its_counters_cannot_hold_is_refused() -> None:
@@ -49,9 +69,7 @@ def test_a_report_that_its_counters_cannot_hold_is_refused() -> None:
 
 
 def test_two_answers_have_different_ids_and_equal_counters() -> None:
-    a, b = (
-        answer(SURVEY, ROWS, randomness=SystemRandomness(), policy=ClientPolicy()) for _ in range(2)
-    )
+    a, b = (report(SURVEY, ClientPolicy()) for _ in range(2))
     assert a.report_id != b.report_id
     # Per level, negatives then positives, halves then quarters of [0, 1].
     assert a.counters.tolist() == [1, 0, 0, 2, 1, 0, 0, 0, 0, 0, 1, 1]

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fedassay import Estimate, ScoreHistogram, metrics
+from fedassay import Estimate, NotEnoughData, ScoreHistogram, metrics
 
 Metric = Callable[[ScoreHistogram], Estimate]
 T = 0.5
@@ -31,8 +31,14 @@ METRICS: dict[str, Metric] = {
     "partial area": lambda h: metrics.roc_auc(h, max_fpr=0.2),
 }
 # These order examples within a bucket by a model of their own, so their gradients are
-# those of halves, close for small buckets.
-NEARLY = {"roc_auc": 0.01, "average_precision": 0.05, "partial area": 0.05}
+# those of halves, or of means that stay as they are: close for small buckets.
+NEARLY = {
+    "roc_auc": 0.01,
+    "average_precision": 0.05,
+    "partial area": 0.05,
+    "brier": 1e-3,
+    "log_loss": 0.01,
+}
 
 
 class UnitNoise:
@@ -42,6 +48,9 @@ class UnitNoise:
 
     def variance(self, weights: npt.NDArray[np.float64]) -> float:
         return float((weights**2).sum())
+
+    def reports_for(self, growth: float) -> float:
+        return growth
 
 
 def expected_counts(buckets: int = 64) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
@@ -101,3 +110,16 @@ def test_curves_carry_noise() -> None:
     assert noisy.thresholds[middle] == T
     expected = np.sqrt(quiet.y_sd[middle] ** 2 + recall.noise_sd**2)
     assert noisy.y_sd[middle] == pytest.approx(expected)
+
+
+def test_a_ratio_needs_a_denominator_clear_of_its_noise() -> None:
+    """Four standard deviations of the predicted positives are the least for a precision."""
+    edges = np.array([0.0, 0.5, 1.0])
+    noise_sd = np.sqrt(2.0)
+    for above, available in ((4.01 * noise_sd, True), (3.99 * noise_sd, False)):
+        counts = np.array([[50.0, above / 2], [50.0, above / 2]])
+        found = metrics.precision(ScoreHistogram(edges.copy(), counts, UnitNoise()), T)
+        assert found.is_available == available
+        assert isinstance(found, NotEnoughData) != available
+        if isinstance(found, NotEnoughData):
+            assert "times the reports would do" in found.reason

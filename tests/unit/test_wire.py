@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedassay import Report
-from fedassay.engines.files import read_report, write_report
+from fedassay.client import Answer
+from fedassay.engines.files import read_messages, write_answer
 from fedassay.errors import (
     FileInvalid,
     ReportForeign,
@@ -17,7 +18,7 @@ from fedassay.errors import (
     ReportTooLarge,
     WireError,
 )
-from fedassay.wire import decode, encode, largest_report
+from fedassay.wire import decode, encode, largest_message
 from tests.surveys import REPORT_ID, report_of, small_survey
 
 SURVEY = small_survey(4)
@@ -49,7 +50,7 @@ def pairs(*items: tuple[int, int]) -> bytes:
 def test_decoding_undoes_encoding(counters: list[int]) -> None:
     report = Report(SURVEY.fingerprint, REPORT_ID, np.array(counters))
     assert decode(encode(report), SURVEY) == report
-    assert len(encode(report)) <= largest_report(SURVEY)
+    assert len(encode(report)) <= largest_message(SURVEY)
 
 
 def test_bytes_are_laid_out_as_documented() -> None:
@@ -79,17 +80,23 @@ def test_every_truncation_and_extension_is_refused(report: Report) -> None:
 
 
 def test_more_bytes_than_a_report_can_have_are_refused() -> None:
+    with pytest.raises(WireError):
+        decode(bytes(largest_message(SURVEY) + 1), SURVEY)
     with pytest.raises(ReportTooLarge):
-        decode(bytes(largest_report(SURVEY) + 1), SURVEY)
+        decode(message(bytes(4 * WIDTH + 4), WIDTH + 1, encoding=0), SURVEY)
 
 
-def test_an_oversized_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "start", [b"", message(b"", 2**31, encoding=0)[:-4]], ids=["zeros", "declared"]
+)
+def test_an_oversized_file_is_refused_before_it_is_read(start: bytes, tmp_path: Path) -> None:
     path = tmp_path / "report.fa"
     with path.open("wb") as stream:
+        stream.write(start)
         stream.truncate(2**33)
     tracemalloc.start()
-    with pytest.raises(ReportTooLarge):
-        read_report(path, SURVEY)
+    with pytest.raises(ReportTooLarge if start else ReportMalformed):
+        list(read_messages(path, SURVEY))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2**20
@@ -98,7 +105,8 @@ def test_an_oversized_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("items", [1, WIDTH, 2**16, 2**31, 2**32 - 1])
 @pytest.mark.parametrize("encoding", [0, 1])
 def test_a_declared_size_that_lies_is_refused(items: int, encoding: int) -> None:
-    with pytest.raises(ReportMalformed):
+    fits = items * (4, 8)[encoding] <= 4 * WIDTH
+    with pytest.raises(ReportMalformed if fits else ReportTooLarge):
         decode(message(b"", items, encoding=encoding), SURVEY)
 
 
@@ -141,13 +149,20 @@ def test_any_bytes_are_a_wire_error(noise: bytes) -> None:
 
 def test_files_carry_reports_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "r.fa"
-    assert write_report(DENSE, path) == path.stat().st_size
-    assert read_report(path, SURVEY) == DENSE
+    assert write_answer(Answer((DENSE, SPARSE)), path) == path.stat().st_size
+    assert list(read_messages(path, SURVEY)) == [DENSE, SPARSE]
+
+
+def test_an_empty_file_is_no_report(tmp_path: Path) -> None:
+    path = tmp_path / "r.fa"
+    path.write_bytes(b"")
+    with pytest.raises(ReportMalformed, match="empty"):
+        list(read_messages(path, SURVEY))
 
 
 def test_unreadable_and_unwritable_files_are_one_error(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "missing" / "r.fa"):
         with pytest.raises(FileInvalid):
-            write_report(DENSE, path)
-        with pytest.raises((FileInvalid, ReportTooLarge)):
-            read_report(path, SURVEY)
+            write_answer(Answer((DENSE,)), path)
+        with pytest.raises(FileInvalid):
+            list(read_messages(path, SURVEY))

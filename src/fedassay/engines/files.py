@@ -5,7 +5,7 @@ from pathlib import Path
 
 from fedassay.client import Answer, ClientPolicy, answer_counts
 from fedassay.engines.tables import Columns, Progress, count_file
-from fedassay.errors import FileInvalid
+from fedassay.errors import FileInvalid, ReportMalformed
 from fedassay.randomness import Randomness
 from fedassay.survey import Survey
 from fedassay.wire import Message, messages
@@ -46,6 +46,11 @@ def read_messages(path: Path, survey: Survey) -> Iterator[Message]:
     """Read a report file, message by message; each size is checked before it is read."""
     try:
         with path.open("rb") as stream:
+            if not stream.peek(1):
+                raise ReportMalformed(
+                    "a report file holds at least one report; this one is empty. "
+                    "Ask the client to send it again."
+                )
             yield from messages(stream, survey)
     except OSError as error:
         raise FileInvalid(f"cannot be read ({error.strerror}). Check the path.") from error

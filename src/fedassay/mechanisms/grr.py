@@ -87,8 +87,12 @@ class RandomizedResponse(LocalMechanism):
         Sending one's own value with probability p - q and else any value uniformly is the
         same.
         """
-        kept = generator.binomial(counts, float(self.p - self.q))
-        spread = generator.multinomial(reports - kept.sum(), np.full(self.values, 1 / self.values))
+        keep = float(self.p - self.q)
+        kept = generator.binomial(counts, keep)
+        # Clients without an example have a value of their own, and keep to it as often.
+        silent = generator.binomial(reports - counts.sum(), keep)
+        moved = reports - kept.sum() - silent
+        spread = generator.multinomial(moved, np.full(self.values, 1 / self.values))
         return kept + spread[: counts.size].reshape(counts.shape)
 
 
