@@ -74,7 +74,7 @@ def _spread(
     """Standard deviations of the interpolated counts from the true ones, per label.
 
     Rows fall into a bucket's two parts, and into its neighbours that bend the curve, by
-    chance; the curve itself may be wrong by half its distance from a straight line; and
+    chance; the curve itself may be wrong by as much as it departs from a straight line; and
     what lies in a spike may sit anywhere.
     """
     counts = np.maximum(histogram.counts, 0.0)
@@ -85,7 +85,7 @@ def _spread(
     if bucket + 1 < histogram.buckets:
         chance = chance + counts[:, bucket + 1] * shares[:, bucket + 1] ** 2
     straight = histogram.cumulative[:, bucket] + part * histogram.counts[:, bucket]
-    drift = (below - straight) / 2.0
+    drift = below - straight
     return np.sqrt(chance + drift**2 + (histogram.spikes[:, bucket] / 2.0) ** 2)
 
 
