@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint check bench verify clean
+.PHONY: demo test lint check bench verify experiments clean
 
 demo: $(VENV)/.runtime  ## the main job on bundled real data
 	@$(BIN)/fedassay demo
@@ -22,6 +22,10 @@ check: lint test  ## everything; the tests also check README and docs
 
 verify: $(VENV)/.test  ## the statistical tests at full size
 	FEDASSAY_VERIFY=1 $(BIN)/python -m pytest -n auto tests/statistical
+
+experiments: $(VENV)/.runtime  ## studies of accuracy; writes experiments/*.md
+	$(BIN)/python -m experiments.distributed
+	$(BIN)/python -m experiments.grids
 
 bench: $(VENV)/.bench  ## benchmarks against peers; writes benchmarks/README.md
 	$(BIN)/python -m benchmarks

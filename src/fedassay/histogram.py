@@ -140,6 +140,38 @@ class ScoreHistogram:
         )
         return start + inside, bucket, part
 
+    def shares_below(self, bucket: int, part: float) -> FloatArray:
+        """How the counts below a point inside a bucket move with each count, label x bucket.
+
+        With a smooth histogram the neighbours' counts bend the curve inside the bucket. The
+        interpolation scales with the counts, so shares x counts give `below` again.
+        """
+        shares = np.zeros_like(self.counts)
+        shares[:, :bucket] = 1.0
+        shares[:, bucket] = part
+        if not self.smooth or self.buckets < 2 or not 0.0 < part < 1.0:
+            return shares
+        # Slopes at a bucket's edges depend on the bucket and its two neighbours.
+        first, last = max(bucket - 1, 0), min(bucket + 2, self.buckets)
+        nudged = np.repeat(self.counts[:, None, first:last], last - first, axis=1)
+        size = np.abs(self.counts[:, first:last]).max(axis=1)
+        step = 1e-6 * np.where(size > 0.0, size, 1.0)
+        steps = np.eye(last - first) * step[:, None, None]
+        ends = [
+            self._inside(nudged + move, slice(first, last), bucket, part)
+            for move in (steps, -steps)
+        ]
+        shares[:, first:last] = (ends[0] - ends[1]) / (2.0 * step[:, None])
+        shares[:, first:bucket] += 1.0
+        return shares
+
+    def _inside(self, counts: FloatArray, window: slice, bucket: int, part: float) -> FloatArray:
+        """Interpolated counts below a part of a bucket, for other counts around it."""
+        widths = self.widths[window]
+        slopes, at = monotone_slopes(widths, counts), bucket - window.start
+        width = widths[at]
+        return _cubic(part, counts[..., at], slopes[..., at] * width, slopes[..., at + 1] * width)
+
     def parts(self, pieces: int) -> FloatArray:
         """Interpolated counts of equal pieces of every bucket: label x bucket x piece."""
         at = np.arange(pieces + 1) / pieces

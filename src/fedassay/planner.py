@@ -455,9 +455,10 @@ def _check_privacy(request: Request) -> None:
             "noise shares are sized for a number of reports; found neither minimum_reports nor "
             "clients. Add --minimum-reports N, the fewest that may arrive."
         )
-    if minimum is not None and minimum < 2:
+    sized_for = clients if minimum is None else minimum
+    if sized_for is not None and sized_for < 2:
         raise SettingInvalid(
-            f"minimum_reports must be at least 2; found {minimum}. One client alone is local "
+            f"minimum_reports must be at least 2; found {sized_for}. One client alone is local "
             "differential privacy."
         )
     if request.colluders >= (minimum or clients or 0):

@@ -80,6 +80,8 @@ class Polya(SharingMechanism):
 
     def cohort(self, counts: IntArray, *, reports: int, generator: np.random.Generator) -> IntArray:
         """Draw the sum of `reports` clients' shares at once; for simulation only."""
+        if reports == 0:
+            return counts
         shape = reports / self.shares
         success = -np.expm1(-float(self.step))
         up = generator.negative_binomial(shape, success, counts.shape)

@@ -41,16 +41,14 @@ class Confusion:
     spread: tuple[float, float]
     """Standard deviations of negatives and positives above it, from binning."""
     above: FloatArray
-    """The share of every bucket that lies above the threshold."""
+    """How the counts above the threshold move with each count, label x bucket."""
 
 
 def confusion(histogram: ScoreHistogram, threshold: float) -> Confusion:
     """Count true and false positives and negatives at a threshold (`thm:pra`)."""
     below, bucket, part = histogram.below(threshold)
     total = histogram.cumulative[:, -1]
-    above = np.zeros(histogram.buckets)
-    above[bucket:] = 1.0
-    above[bucket] = 1.0 - part
+    shares = histogram.shares_below(bucket, part)
     # The first bucket also holds 0, so even a threshold of 0 may lie inside it.
     is_inside = 0.0 < part < 1.0 or bucket == part == 0
     inside = histogram.counts[:, bucket] if is_inside else np.zeros(2)
@@ -59,8 +57,7 @@ def confusion(histogram: ScoreHistogram, threshold: float) -> Confusion:
         least = least - histogram.counts[:, bucket]
     spread = np.zeros(2)
     if is_inside:
-        even = np.maximum(inside, 0.0) * part * (1.0 - part)
-        spread = np.sqrt(even + (histogram.spikes[:, bucket] / 2.0) ** 2)
+        spread = _spread(histogram, bucket, part, shares, below)
     (fp, tp), (tn, fn) = total - below, below
     return Confusion(
         histogram,
@@ -69,8 +66,29 @@ def confusion(histogram: ScoreHistogram, threshold: float) -> Confusion:
         (float(least[0]), float(least[1])),
         (float(least[0] + inside[0]), float(least[1] + inside[1])),
         (float(spread[0]), float(spread[1])),
-        above,
+        1.0 - shares,
     )
+
+
+def _spread(
+    histogram: ScoreHistogram, bucket: int, part: float, shares: FloatArray, below: FloatArray
+) -> FloatArray:
+    """Standard deviations of the interpolated counts from the true ones, per label.
+
+    Rows fall into a bucket's two parts, and into its neighbours that bend the curve, by
+    chance; the curve itself may be wrong by as much as it departs from a straight line; and
+    what lies in a spike may sit anywhere.
+    """
+    counts = np.maximum(histogram.counts, 0.0)
+    own, g = counts[:, bucket], shares[:, bucket]
+    chance = own * (part * (1.0 - g) ** 2 + (1.0 - part) * g**2)
+    if bucket:
+        chance = chance + counts[:, bucket - 1] * (1.0 - shares[:, bucket - 1]) ** 2
+    if bucket + 1 < histogram.buckets:
+        chance = chance + counts[:, bucket + 1] * shares[:, bucket + 1] ** 2
+    straight = histogram.cumulative[:, bucket] + part * histogram.counts[:, bucket]
+    drift = below - straight
+    return np.sqrt(chance + drift**2 + (histogram.spikes[:, bucket] / 2.0) ** 2)
 
 
 def confusion_counts(histogram: ScoreHistogram, threshold: float) -> dict[str, Estimate]:
@@ -225,8 +243,8 @@ def _noise_sd(at: Confusion, slope: tuple[float, ...]) -> float:
 
 def _weights(at: Confusion, slope: tuple[float, ...]) -> FloatArray:
     """A sum over the confusion counts as weights of the histogram's counts, label x bucket."""
-    negatives = slope[3] + (slope[1] - slope[3]) * at.above
-    positives = slope[2] + (slope[0] - slope[2]) * at.above
+    negatives = slope[3] + (slope[1] - slope[3]) * at.above[0]
+    positives = slope[2] + (slope[0] - slope[2]) * at.above[1]
     return np.stack([negatives, positives])
 
 
