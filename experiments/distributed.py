@@ -126,7 +126,7 @@ def compare(table: Scored, setting: Setting, *, trials: int) -> Comparison:
         )
     )
     found = [mean_errors(choice, examples, trials=trials) for choice in (paper, default)]
-    fanouts = "×".join(map(str, default.survey.hierarchy.fanouts))
+    fanouts = "/".join(map(str, default.survey.hierarchy.cells_per_level))
     return Comparison(
         table.name,
         len(examples),

@@ -10,40 +10,60 @@ Calibration and Evaluation of Binary Classifiers".
 True
 """
 
+from fractions import Fraction
+
 from fedassay.assessment import Assessment
-from fedassay.client import ClientPolicy, answer
+from fedassay.client import Answer, ClientPolicy, answer
 from fedassay.decode import Readout, decode
 from fedassay.errors import FedassayError
 from fedassay.estimate import Estimate, Interval, NotEnoughData
 from fedassay.examples import Examples
 from fedassay.grid import Grid
-from fedassay.hierarchy import Hierarchy
+from fedassay.hierarchy import Hierarchy, Interleaved
 from fedassay.histogram import ScoreHistogram
-from fedassay.mechanisms import Exact, Guarantee, Law, Unit
-from fedassay.planner import Choice, Preset, Privacy, Request, choose
+from fedassay.mechanisms import (
+    Exact,
+    Guarantee,
+    Law,
+    Polya,
+    RandomizedResponse,
+    UnaryEncoding,
+    Unit,
+    UnitKind,
+)
+from fedassay.planner import Choice, LevelChoice, Preset, Privacy, Request, choose
 from fedassay.randomness import SystemRandomness
-from fedassay.survey import Survey
+from fedassay.survey import EveryLevel, OneLevel, Survey
 from fedassay.tally import Tally
-from fedassay.wire import Report
+from fedassay.wire import Block, Report
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Answer",
     "Assessment",
+    "Block",
     "Choice",
     "ClientPolicy",
     "Estimate",
+    "EveryLevel",
     "Exact",
     "Examples",
     "FedassayError",
+    "Fraction",
     "Grid",
     "Guarantee",
     "Hierarchy",
+    "Interleaved",
     "Interval",
     "Law",
+    "LevelChoice",
     "NotEnoughData",
+    "OneLevel",
+    "Polya",
     "Preset",
     "Privacy",
+    "RandomizedResponse",
     "Readout",
     "Report",
     "Request",
@@ -51,7 +71,9 @@ __all__ = [
     "Survey",
     "SystemRandomness",
     "Tally",
+    "UnaryEncoding",
     "Unit",
+    "UnitKind",
     "__version__",
     "answer",
     "choose",

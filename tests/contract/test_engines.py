@@ -10,7 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedassay import ClientPolicy, Examples, Grid, Request, Survey, SystemRandomness, Tally, choose
+from fedassay import (
+    ClientPolicy,
+    Examples,
+    Grid,
+    Hierarchy,
+    Request,
+    Survey,
+    SystemRandomness,
+    Tally,
+    choose,
+)
 from fedassay.engines.files import answer_file, read_messages, write_answer
 from fedassay.engines.simulation import tally_cohort, tally_each_client
 from fedassay.engines.tables import Cohort, Columns, read_cohort
@@ -60,6 +70,7 @@ def counters_by_hand(survey: Survey, table: Table) -> list[int]:
     cells = np.maximum(np.searchsorted(survey.grid.edges, table.scores) - 1, 0)
     counters: list[int] = []
     for level in range(survey.hierarchy.levels):
+        assert isinstance(survey.hierarchy, Hierarchy)
         block = int(np.prod(survey.hierarchy.fanouts[level + 1 :]))
         width = -(-survey.grid.cells // block)
         for label in (0, 1):

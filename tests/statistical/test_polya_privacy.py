@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from fedassay import Examples, Grid, Hierarchy, Survey, Tally, Unit
-from fedassay.client import make_report
+from fedassay.client import make_answer
 from fedassay.engines.simulation import tally_cohort, tally_each_client
 from fedassay.engines.tables import Cohort
 from fedassay.mechanisms import Polya, UnitKind
@@ -20,7 +20,7 @@ from fedassay.mechanisms.sampling import Dice
 from fedassay.randomness import Randomness, SimulatedRandomness
 from fedassay.survey import EveryLevel, LevelPolicy, OneLevel
 from fedassay.tally import TallyBuilder
-from fedassay.wire import decode, encode
+from fedassay.wire import decode
 from tests.laws import (
     FALSE_ALARM,
     IntArray,
@@ -84,7 +84,7 @@ def test_missing_noise_costs_what_the_design_says(
     assert true_epsilon(arrived, step) == pytest.approx(spent, rel=0.01)
 
 
-# --- The sampler, through make_report, encode, decode and tally ---------------------------
+# --- The sampler, through make_answer, encode, decode and tally ---------------------------
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,8 @@ def noise_of_tallies(
     while drawn < counters:
         builder = TallyBuilder(Tally.zero(survey), survey)
         for _ in range(how.clients):
-            report = make_report(survey, counts, randomness=randomness)
-            builder.add(decode(encode(report), survey))
+            sent = make_answer(survey, counts, randomness=randomness).to_bytes()
+            builder.add(decode(sent, survey))
         noise = builder.tally().per_level(survey)[0] - how.clients * counts
         for label, name in enumerate(("negatives", "positives")):
             for kind, chosen in (("empty", counts[label] == 0), ("filled", counts[label] > 0)):
@@ -293,8 +293,8 @@ def neighbours() -> tuple[IntArray, IntArray]:
 
 def looks_present(survey: Survey, levels: tuple[IntArray, ...]) -> IntArray:
     """The best guess that the example was there, for arrays (... x label x cell)."""
-    block = survey.hierarchy.blocks
-    seen = [counts[..., CELL[0], CELL[1] // block[i]] >= 1 for i, counts in enumerate(levels)]
+    cell = [int(survey.hierarchy.cell_of(np.array(CELL[1]), i)) for i in range(len(levels))]
+    seen = [counts[..., CELL[0], cell[i]] >= 1 for i, counts in enumerate(levels)]
     found: IntArray = np.logical_and.reduce(seen)
     return found
 
@@ -309,8 +309,8 @@ def audit_clients(survey: Survey, runs: int, *, arrived: int) -> float:
         for _ in range(runs):
             builder = TallyBuilder(Tally.zero(survey), survey)
             for counts in (target, *[empty] * (arrived - 1)):
-                report = make_report(survey, counts, randomness=randomness)
-                builder.add(decode(encode(report), survey))
+                sent = make_answer(survey, counts, randomness=randomness).to_bytes()
+                builder.add(decode(sent, survey))
             seen += bool(looks_present(survey, builder.tally().per_level(survey)))
         hits.append(seen)
     return epsilon_at_least((hits[0], hits[1]), runs)
