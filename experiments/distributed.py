@@ -363,10 +363,12 @@ def main() -> None:
     parser = ArgumentParser(prog="python -m experiments.distributed", description=__doc__)
     parser.add_argument("--data", type=Path, default=SHARED, help="folder of scored tables")
     parser.add_argument("--quick", action="store_true", help="a smaller run, printed only")
+    parser.add_argument("--trials", type=int, default=60, help="for each error (default: 60)")
     arguments = parser.parse_args()
     quick: bool = arguments.quick
+    trials: int = 5 if quick else arguments.trials
     tables = load(arguments.data)
-    text = "\n\n".join(page(tables, trials=5 if quick else 60, quick=quick)) + "\n"
+    text = "\n\n".join(page(tables, trials=trials, quick=quick)) + "\n"
     print(text)
     if not quick:
         _PAGE.write_text(text, encoding="utf-8")
