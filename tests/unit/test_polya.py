@@ -43,7 +43,7 @@ from fedassay.mechanisms.sampling import Dice
 from fedassay.planner import LevelChoice
 from fedassay.randomness import SimulatedRandomness
 from fedassay.survey import OneLevel
-from fedassay.wire import Message
+from fedassay.wire import Message, Report
 from fedassay.wire import decode as decode_report
 from fedassay.wire import encode as encode_report
 from tests.laws import FALSE_ALARM
