@@ -1,6 +1,6 @@
 """What people see: tables, progress and one-line errors."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import isfinite
 
@@ -33,9 +33,15 @@ def progress(what: str, total: int | None) -> Iterator[Advance]:
 
 
 def estimates_table(
-    estimates: Mapping[str, Estimate], *, exact: Mapping[str, float | None] | None = None
+    estimates: Mapping[str, Estimate],
+    *,
+    exact: Mapping[str, float | None] | None = None,
+    trials: Sequence[Mapping[str, Estimate]] = (),
 ) -> Table:
-    """Estimates with 95 % intervals and, where known, exact values and errors."""
+    """Estimates with 95 % intervals and, where known, exact values and errors.
+
+    With several trials, their mean absolute error stands beside the last one's.
+    """
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("metric", no_wrap=True)
     table.add_column("estimate", justify="right", no_wrap=True)
@@ -43,10 +49,14 @@ def estimates_table(
     if exact is not None:
         table.add_column("exact", justify="right", no_wrap=True)
         table.add_column("error", justify="right", no_wrap=True)
+    if len(trials) > 1:
+        table.add_column("mean |error|", justify="right", no_wrap=True)
     for name, estimate in estimates.items():
         row = [_short(name), *_value_and_interval(estimate)]
         if exact is not None:
             row += _exact_and_error(estimate, exact.get(name))
+            if len(trials) > 1:
+                row.append(_mean_error([trial[name].value for trial in trials], exact.get(name)))
         table.add_row(*row)
     return table
 
@@ -73,6 +83,11 @@ def _exact_and_error(estimate: Estimate, exact: float | None) -> tuple[str, str]
         return "-", "-"
     error = estimate.value - exact
     return f"{exact:.5f}", f"{error:+.0e}" if isfinite(error) else "-"
+
+
+def _mean_error(values: Sequence[float], exact: float | None) -> str:
+    errors = [] if exact is None else [abs(value - exact) for value in values if isfinite(value)]
+    return f"{sum(errors) / len(errors):.1e}" if errors else "-"
 
 
 def _short(name: str) -> str:

@@ -122,7 +122,7 @@ def simulate_command(
     if as_json:
         typer.echo(json.dumps(content, allow_nan=False))
         return
-    print_results(cohort, results[-1], exact, last, trials)
+    print_results(cohort, results, exact, last)
     if out_dir is not None:
         out.print(f"\nWrote {out_dir}/: assessment.json, simulation.json, curves.png", markup=False)
 
@@ -177,17 +177,16 @@ def save_results(folder: Path, content: dict[str, Any], assessment: Assessment) 
 
 def print_results(
     cohort: Cohort,
-    estimates: dict[str, Estimate],
+    results: list[dict[str, Estimate]],
     exact: dict[str, float | None],
     assessment: Assessment,
-    trials: int,
 ) -> None:
-    """Print one trial's estimates beside the exact values."""
+    """Print the last trial's estimates beside the exact values."""
     held = "each row a client" if cohort.client_of_row is None else f"{cohort.clients:,} clients"
     out.print(f"{len(cohort.examples):,} rows, {held}. {assessment.survey.guarantee.sentence()}")
-    if trials > 1:
-        out.print(f"Trial {trials} of {trials}:")
+    if len(results) > 1:
+        out.print(f"Trial {len(results)} of {len(results)}, and the mean error of all:")
     out.print()
-    out.print(estimates_table(estimates, exact=exact))
-    for reason in reasons(estimates):
+    out.print(estimates_table(results[-1], exact=exact, trials=results))
+    for reason in reasons(results[-1]):
         err.print(reason, markup=False, soft_wrap=True)
