@@ -30,8 +30,19 @@ from fedassay.engines.tables import Cohort
 from fedassay.estimate import NotEnoughData
 from fedassay.examples import Examples
 from fedassay.metrics import roc_auc
-from fedassay.planner import PAPER_BUCKETS, PAPER_HEIGHT, Choice, Preset, Privacy, Request, choose
+from fedassay.metrics.delta import CLEAR_OF_NOISE
+from fedassay.planner import (
+    PAPER_BUCKETS,
+    PAPER_HEIGHT,
+    Choice,
+    Preset,
+    Privacy,
+    Request,
+    choose,
+    expected_histogram,
+)
 from fedassay.randomness import SimulatedRandomness
+from fedassay.scoremodel import from_reference
 
 _PAGE = Path(__file__).with_name("local.md")
 _NAMES = {
@@ -215,13 +226,27 @@ def _refusals(tables: list[Scored], trials: int) -> str:
         ]
         refused = [each for each in found if isinstance(each, NotEnoughData)]
         said = refused[0].reason if refused else said
-        body.append([table.name, f"{len(examples):,}", f"{len(refused)} of {trials}"])
+        enough = _clients_that_would_do(table, choice, len(examples))
+        body.append(
+            [table.name, f"{len(examples):,}", f"{len(refused)} of {trials}", f"{enough:,.0f}"]
+        )
     return (
         "## 1 % positives, 10,000 clients, ε = 1\n\nHere local privacy has no answer, and the "
         "tool says so instead of printing noise.\n\n"
-        f"{_table(['table', 'clients', 'trials without a ROC AUC'], body)}\n\n"
+        "The last column is what the closed form asks for at the true rate.\n\n"
+        f"{_table(['table', 'clients', 'trials without a ROC AUC', 'would do'], body)}\n\n"
         f"In its words, for one trial: “{said}”"
     )
+
+
+def _clients_that_would_do(table: Scored, choice: Choice, clients: int) -> float:
+    """How many it takes for positives to stand clear of their noise."""
+    model = from_reference(table.examples, examples=float(clients), positive_rate=0.01)
+    expected = expected_histogram(choice.survey, model, clients=float(clients))
+    weights = np.zeros_like(expected.counts)
+    weights[1] = 1.0
+    growth = CLEAR_OF_NOISE * expected.noise.variance(weights) ** 0.5 / expected.total_positives
+    return clients * expected.noise.reports_for(growth)
 
 
 def _oracles(*, quick: bool) -> str:

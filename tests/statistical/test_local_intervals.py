@@ -140,7 +140,9 @@ epsilons = pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(1), Frac
 @references
 def test_intervals_cover_as_often_as_they_say(epsilon: Fraction, with_reference: bool) -> None:
     population, found = runs(epsilon, with_reference)
-    assert all(e.is_available for _, estimates in found for e in estimates.values())
+    for name in METRICS:
+        # Where a metric says that it does not know, its interval is everything.
+        assert sum(estimates[name].is_available for _, estimates in found) >= 0.98 * RUNS
     shares = {
         f"{name} of {whose}": covered(found, name, of) / RUNS
         for name in METRICS
