@@ -122,4 +122,13 @@ def test_a_ratio_needs_a_denominator_clear_of_its_noise() -> None:
         assert found.is_available == available
         assert isinstance(found, NotEnoughData) != available
         if isinstance(found, NotEnoughData):
-            assert "times the reports would do" in found.reason
+            assert "About 1 times the reports would do" in found.reason
+
+
+def test_what_is_lost_in_the_noise_asks_for_at_least_so_many_reports() -> None:
+    edges = np.array([0.0, 0.5, 1.0])
+    for above in (-3.0, 0.1):
+        counts = np.array([[50.0, above], [50.0, 0.0]])
+        found = metrics.precision(ScoreHistogram(edges.copy(), counts, UnitNoise()), T)
+        assert isinstance(found, NotEnoughData)
+        assert "At least 4 times the reports would do" in found.reason

@@ -53,9 +53,11 @@ def _limited(survey: Survey, cohort: Cohort, generator: np.random.Generator) -> 
     if cohort.client_of_row is None:
         return cohort
     if survey.unit.kind is not UnitKind.CLIENT:
-        # Under local privacy every example has a report of its own.
-        whole = Cohort(cohort.examples, None, len(cohort.examples))
-        return whole if survey.is_local else cohort
+        if not survey.is_local:
+            return cohort
+        # Under local privacy every example has a report of its own, and so has a client without.
+        silent = cohort.clients - len(np.unique(cohort.client_of_row)) if survey.allow_empty else 0
+        return Cohort(cohort.examples, None, len(cohort.examples) + silent)
     most = 1 if survey.is_local else survey.unit.max_examples
     shuffled = generator.permutation(len(cohort.examples))
     order = shuffled[np.argsort(cohort.client_of_row[shuffled], kind="stable")]
@@ -78,7 +80,8 @@ def _leaves_per_level(
     if cohort.client_of_row is None:
         counts = survey.grid.count(cohort.examples)
         split = generator.multinomial(counts, shares)
-        return list(np.moveaxis(split, -1, 0)), tuple(split.sum(axis=(0, 1)).tolist())
+        silent = generator.multinomial(cohort.clients - int(counts.sum()), shares)
+        return list(np.moveaxis(split, -1, 0)), tuple((split.sum(axis=(0, 1)) + silent).tolist())
     level_of_client = generator.choice(levels, size=cohort.clients, p=shares)
     level_of_row = level_of_client[cohort.client_of_row]
     leaves = [

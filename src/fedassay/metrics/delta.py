@@ -70,10 +70,12 @@ def too_few(
             reason=f"there must be {of} to divide by; the tally has {found:.4g}. "
             "Choose another threshold, or gather reports from more clients."
         )
+    # What is lost in the noise may be much smaller still: then this is only the least.
+    how_many = "About" if found > 2.0 * noise_sd else "At least"
     growth = CLEAR_OF_NOISE * noise_sd / max(found, noise_sd)
     return NotEnoughData(
         reason=f"{of} must stand clear of the privacy noise, by {CLEAR_OF_NOISE:g} standard "
         f"deviations; the tally has {found:.0f} with a standard deviation of {noise_sd:.0f}. "
-        f"About {histogram.noise.reports_for(growth):.2g} times the reports would do, or a "
+        f"{how_many} {histogram.noise.reports_for(growth):.2g} times the reports would do, or a "
         "larger epsilon."
     )
