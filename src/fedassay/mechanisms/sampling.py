@@ -137,8 +137,8 @@ class CoinBytes:
     def draw(self, count: int, randomness: Randomness) -> npt.NDArray[np.uint8]:
         """Draw `count` bytes."""
         digits = np.frombuffer(randomness.bytes(2 * count), dtype=np.uint16)
-        drawn = np.take(self.table, digits)
-        unsure = np.flatnonzero(drawn == _UNSURE)
+        drawn = self.table.take(digits)
+        unsure = (drawn == _UNSURE).nonzero()[0]
         if len(unsure):
             drawn[unsure] = self._longer(digits[unsure], randomness)
         return drawn.astype(np.uint8)

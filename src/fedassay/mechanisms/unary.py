@@ -65,11 +65,11 @@ class UnaryEncoding(LocalMechanism):
             chunk[...] = coins.draw(chunk.size, randomness).reshape(chunk.shape)
         if size % 8:
             rows[:, -1] &= 0xFF >> (8 - size % 8)
-        own = np.flatnonzero(hits >= 0)
-        place, bit = hits[own] >> 3, (hits[own] & 7).astype(np.uint8)
+        own = (hits >= 0).nonzero()[0]
+        place = own * row_bytes + (hits[own] >> 3)
+        # Any coin becomes a fair one where a fair one is added to it.
         fair = np.frombuffer(randomness.bytes(len(own)), dtype=np.uint8) & 1
-        mask = (np.uint8(1) << bit).astype(np.uint8)
-        rows[own, place] = (rows[own, place] & ~mask) | (fair << bit)
+        rows.reshape(-1)[place] ^= fair << (hits[own] & 7).astype(np.uint8)
         return rows
 
     def cohort(self, counts: IntArray, *, reports: int, generator: np.random.Generator) -> IntArray:
