@@ -147,9 +147,10 @@ def _choice(
 
 def _shape(choice: Choice) -> str:
     survey = choice.survey
-    fanouts = "×".join(map(str, survey.hierarchy.fanouts))
-    kinds = ", ".join(mechanism.kind for mechanism in survey.mechanisms)
-    return f"{fanouts} ({kinds})"
+    cells = sorted(set(survey.hierarchy.cells_per_level))
+    kinds = ", ".join(sorted({mechanism.kind for mechanism in survey.mechanisms}))
+    levels = survey.hierarchy.levels
+    return f"{survey.grid.cells} leaves, {levels} x {'/'.join(map(str, cells))} ({kinds})"
 
 
 def page(tables: list[Scored], *, trials: int, quick: bool) -> Iterator[str]:
