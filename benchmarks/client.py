@@ -9,8 +9,13 @@ from fedassay.examples import Examples
 from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy
 from fedassay.mechanisms import Exact
-from fedassay.planner import Request, choose
+from fedassay.planner import (
+    choose,
+)
 from fedassay.randomness import SystemRandomness
+from fedassay.request import (
+    Request,
+)
 from fedassay.survey import Survey
 from fedassay.tally import Tally, TallyBuilder
 from fedassay.wire import decode

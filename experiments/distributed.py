@@ -29,13 +29,15 @@ from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy
 from fedassay.mechanisms import Polya
 from fedassay.planner import (
-    PAPER_BUCKETS,
     Choice,
+    choose,
+    readout_for,
+)
+from fedassay.request import (
+    PAPER_BUCKETS,
     Preset,
     Privacy,
     Request,
-    choose,
-    readout_for,
 )
 from fedassay.survey import Survey
 

@@ -13,7 +13,9 @@ from fedassay.examples import Examples
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics import accuracy, precision, recall, roc_auc
 from fedassay.metrics.named import metric_name
-from fedassay.planner import Choice
+from fedassay.planner import (
+    Choice,
+)
 from fedassay.randomness import SimulatedRandomness
 
 THRESHOLDS = tuple(i / 11 for i in range(1, 11))

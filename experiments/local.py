@@ -32,16 +32,18 @@ from fedassay.examples import Examples
 from fedassay.metrics import roc_auc
 from fedassay.metrics.delta import CLEAR_OF_NOISE
 from fedassay.planner import (
-    PAPER_BUCKETS,
-    PAPER_HEIGHT,
     Choice,
-    Preset,
-    Privacy,
-    Request,
     choose,
     expected_histogram,
 )
 from fedassay.randomness import SimulatedRandomness
+from fedassay.request import (
+    PAPER_BUCKETS,
+    PAPER_HEIGHT,
+    Preset,
+    Privacy,
+    Request,
+)
 from fedassay.scoremodel import from_reference
 
 _PAGE = Path(__file__).with_name("local.md")

@@ -31,8 +31,17 @@ from fedassay.mechanisms import (
     Unit,
     UnitKind,
 )
-from fedassay.planner import Choice, LevelChoice, Preset, Privacy, Request, choose
+from fedassay.planner import (
+    Choice,
+    choose,
+)
 from fedassay.randomness import SystemRandomness
+from fedassay.request import (
+    LevelChoice,
+    Preset,
+    Privacy,
+    Request,
+)
 from fedassay.survey import EveryLevel, OneLevel, Survey
 from fedassay.tally import Tally
 from fedassay.wire import Block, Report

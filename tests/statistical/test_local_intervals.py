@@ -24,8 +24,10 @@ from scipy.stats import binom
 from fedassay import Estimate, Examples, Request, ScoreHistogram, choose, metrics
 from fedassay.engines.simulation import simulate
 from fedassay.engines.tables import Cohort
-from fedassay.planner import Privacy
 from fedassay.randomness import SimulatedRandomness
+from fedassay.request import (
+    Privacy,
+)
 from tests.tables import BUNDLED, Table, read_table
 
 pytestmark = pytest.mark.statistical

@@ -40,8 +40,10 @@ from fedassay.errors import (
 )
 from fedassay.mechanisms import Polya, UnitKind
 from fedassay.mechanisms.sampling import Dice
-from fedassay.planner import LevelChoice
 from fedassay.randomness import SimulatedRandomness
+from fedassay.request import (
+    LevelChoice,
+)
 from fedassay.survey import OneLevel
 from fedassay.wire import Message, Report
 from fedassay.wire import decode as decode_report

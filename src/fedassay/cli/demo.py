@@ -13,7 +13,13 @@ from fedassay.engines.rows import row_metrics
 from fedassay.engines.simulation import clients
 from fedassay.engines.tables import Cohort, Columns, read_cohort
 from fedassay.estimate import Estimate
-from fedassay.planner import Privacy, Request, choose
+from fedassay.planner import (
+    choose,
+)
+from fedassay.request import (
+    Privacy,
+    Request,
+)
 
 _THRESHOLDS = (0.3, 0.5)
 _SIDE_BY_SIDE = ("roc_auc", "average_precision", "brier", "precision@0.3", "recall@0.3")

@@ -17,16 +17,18 @@ from fedassay.engines.tables import Columns, read_reference, row_count
 from fedassay.errors import FedassayError, FileInvalid, SurveyMismatch
 from fedassay.mechanisms import Unit, UnitKind
 from fedassay.planner import (
+    choose,
+    readout_for,
+)
+from fedassay.randomness import SystemRandomness
+from fedassay.request import (
     LevelChoice,
     Preset,
     Privacy,
     Request,
     check_buckets,
     check_thresholds,
-    choose,
-    readout_for,
 )
-from fedassay.randomness import SystemRandomness
 from fedassay.survey import Survey
 from fedassay.tally import Tally, TallyBuilder
 

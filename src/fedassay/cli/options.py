@@ -9,7 +9,11 @@ import typer
 
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.mechanisms import UnitKind
-from fedassay.planner import LevelChoice, Preset, Privacy
+from fedassay.request import (
+    LevelChoice,
+    Preset,
+    Privacy,
+)
 
 ScoreOption = Annotated[str, typer.Option("--score", metavar="COL", help="Column with scores.")]
 LabelOption = Annotated[str, typer.Option("--label", metavar="COL", help="Column with labels.")]

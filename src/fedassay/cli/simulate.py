@@ -21,8 +21,17 @@ from fedassay.estimate import Estimate
 from fedassay.jsonfile import write_json
 from fedassay.mechanisms import Unit, UnitKind
 from fedassay.metrics import named_metrics
-from fedassay.planner import Choice, LevelChoice, Preset, Privacy, Request, choose
+from fedassay.planner import (
+    Choice,
+    choose,
+)
 from fedassay.randomness import SimulatedRandomness
+from fedassay.request import (
+    LevelChoice,
+    Preset,
+    Privacy,
+    Request,
+)
 
 SIMULATION_FORMAT = "fedassay.simulation/1"
 
