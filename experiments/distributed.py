@@ -29,12 +29,12 @@ from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy
 from fedassay.mechanisms import Polya
 from fedassay.planner import (
+    PAPER_BUCKETS,
     Choice,
     choose,
     readout_for,
 )
 from fedassay.request import (
-    PAPER_BUCKETS,
     Preset,
     Privacy,
     Request,

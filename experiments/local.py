@@ -32,14 +32,14 @@ from fedassay.examples import Examples
 from fedassay.metrics import roc_auc
 from fedassay.metrics.delta import CLEAR_OF_NOISE
 from fedassay.planner import (
+    PAPER_BUCKETS,
+    PAPER_HEIGHT,
     Choice,
     choose,
     expected_histogram,
 )
 from fedassay.randomness import SimulatedRandomness
 from fedassay.request import (
-    PAPER_BUCKETS,
-    PAPER_HEIGHT,
     Preset,
     Privacy,
     Request,

@@ -66,6 +66,7 @@ class Request:
 
 
 def check_request(request: Request) -> None:
+    """Raise `SettingInvalid` unless the request can be kept."""
     height, fanout = request.height, request.fanout
     if height is not None and not 1 <= height <= 20:
         raise SettingInvalid(f"height must be from 1 to 20; found {height}.")
