@@ -12,6 +12,7 @@ from fedassay.grid import Grid
 from fedassay.noise import NoiseModel, NoNoise, merged
 
 _ROUNDING = 1.0 + 1e-12
+_NARROW = 2.0**-10
 # Counts per width stay finite for edges as close as 1e-310.
 _NARROWEST = 2.0**-900
 
@@ -114,6 +115,11 @@ class ScoreHistogram:
         padded = np.pad(density, ((0, 0), (1, 1)))
         expected = 2.0 * np.maximum(padded[:, :-2], padded[:, 2:]) * self.widths
         return np.maximum(self.counts - expected, 0.0)
+
+    @cached_property
+    def ties(self) -> FloatArray:
+        """Spikes in buckets too narrow for anything but one score, label x bucket."""
+        return np.where(self.widths <= _NARROW, self.spikes, 0.0)
 
     def below(self, threshold: float) -> tuple[FloatArray, int, float]:
         """Interpolated counts at or below a threshold, its bucket, and how far into it.

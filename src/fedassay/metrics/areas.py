@@ -59,11 +59,14 @@ def roc_auc(histogram: ScoreHistogram, *, max_fpr: float | None = None) -> Estim
     placement_p = 1.0 - (histogram.cumulative[1, :-1] + 0.5 * p) / P
     gradient = np.stack([(placement_p - area) / N, (placement_n - area) / P])
     bound = np.maximum(np.abs(within), np.abs(p * n - within)).sum() / abs(P * N)
-    order = np.maximum(p * n * (p + n + 1.0) / 12.0, 0.0).sum()
+    # Ties count one half, whatever their order: only pairs of untied examples are open.
+    tied_n, tied_p = histogram.ties
+    order = np.maximum((p - tied_p) * (n - tied_n) * (p + n + 1.0) / 12.0, 0.0).sum()
     drift = (within - even).sum() / 3.0
     # What `thm:aucbetter` expects, 1/(3B^2), of buckets whose worst case is 1/(2B); the cubic
     # leaves about half of it.
-    expected = 0.5 * (4.0 / 3.0) * bound**2
+    open_pairs = 0.5 * np.maximum(p * n - tied_p * tied_n, 0.0).sum() / abs(P * N)
+    expected = 0.5 * (4.0 / 3.0) * open_pairs**2
     return Estimate(
         value=area,
         noise_sd=sqrt(histogram.noise.variance(gradient)),

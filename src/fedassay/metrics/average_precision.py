@@ -26,19 +26,19 @@ def average_precision(histogram: ScoreHistogram) -> Estimate:
     mean, low, high, tie, drift = _mean_precisions(histogram)
     value = float(histogram.positives @ mean / P)
     positives = np.maximum(histogram.positives, 0.0)
-    tied = np.minimum(histogram.spikes[1], positives)
-    loose = ((positives - tied) * (high - low) ** 2 / 12.0).sum()
-    # Whether a spike is one score or several close ones is not known.
-    spike = (tied * (high - tie)).sum() / 4.0
+    untied = positives - np.minimum(histogram.ties[1], positives)
+    spiked = np.minimum(histogram.spikes[1], untied)
+    loose = ((untied - spiked) * (high - low) ** 2 / 12.0).sum()
+    # Whether a spike in a wide bucket is one score or several close ones is not known.
+    spike = (spiked * (high - tie)).sum() / 4.0
     bound = float(max(positives @ (high - mean), positives @ (mean - low)) / P)
+    expected = float(max(untied @ (high - mean), untied @ (mean - low)) / P) ** 2 / 3.0
     return counts_estimate(
         histogram,
         value,
         _gradient(histogram, value),
         binning_bound=bound,
-        binning_sd=sqrt(
-            (loose + spike**2 + (positives @ drift / 2.0) ** 2) / P**2 + (bound**2 / 3.0) ** 2
-        ),
+        binning_sd=sqrt((loose + spike**2 + (positives @ drift / 2.0) ** 2) / P**2 + expected**2),
     )
 
 

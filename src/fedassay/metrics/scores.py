@@ -61,12 +61,14 @@ def ks(histogram: ScoreHistogram) -> Estimate:
     # Inside a bucket the gap exceeds an end's by at most the bucket's share of one class.
     inside = np.maximum(np.abs(histogram.negatives) / N, np.abs(histogram.positives) / P)
     reach = np.maximum(gap[:-1], gap[1:]) + inside
+    untied = np.abs(histogram.counts - histogram.ties)
+    loose = np.maximum(untied[0] / N, untied[1] / P)
     return counts_estimate(
         histogram,
         value,
         gradient,
         binning_bound=float(max(min(reach.max(), 1.0) - value, 0.0)),
-        binning_sd=float(inside[max(peak - 1, 0) : peak + 1].max() / sqrt(12.0)),
+        binning_sd=float(loose[max(peak - 1, 0) : peak + 1].max() / sqrt(12.0)),
     )
 
 
