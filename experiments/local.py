@@ -147,9 +147,9 @@ def _choice(
 
 def _shape(choice: Choice) -> str:
     survey = choice.survey
-    fanouts = "×".join(map(str, survey.hierarchy.fanouts))
-    kinds = ", ".join(mechanism.kind for mechanism in survey.mechanisms)
-    return f"{fanouts} ({kinds})"
+    cells = "/".join(map(str, survey.hierarchy.cells_per_level))
+    kinds = "/".join(dict.fromkeys(mechanism.kind for mechanism in survey.mechanisms))
+    return f"{survey.grid.cells} in {cells}, {kinds}"
 
 
 def page(tables: list[Scored], *, trials: int, quick: bool) -> Iterator[str]:
@@ -177,7 +177,7 @@ def page(tables: list[Scored], *, trials: int, quick: bool) -> Iterator[str]:
 
 
 def _section(title: str, about: str, found: list[Comparison]) -> str:
-    header = ["table", "clients", "fan-outs"]
+    header = ["table", "clients", "leaves"]
     for metric in METRICS:
         header += [f"{_NAMES[metric]}: paper", "default", "ratio"]
     body = []
