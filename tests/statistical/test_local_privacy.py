@@ -29,6 +29,7 @@ from fedassay import Examples, Law, Survey, Tally
 from fedassay.client import make_answer
 from fedassay.engines.simulation import tally_cohort, tally_each_client
 from fedassay.engines.tables import Cohort
+from fedassay.hierarchy import Interleaved
 from fedassay.mechanisms import RandomizedResponse, UnaryEncoding
 from fedassay.randomness import SimulatedRandomness
 from fedassay.survey import AnyMechanism, OneLevel
@@ -382,6 +383,14 @@ COHORTS = {
         Fraction(2), cells=4, fanouts=(2, 2), kinds="grr oue", allow_empty=True
     ),
 }
+# Levels whose cuts take turns, as default surveys have them.
+COHORTS["interleaved levels"] = replace(
+    COHORTS["grr then oue"],
+    hierarchy=Interleaved(6, 2),
+    mechanisms=tuple(
+        RandomizedResponse(Fraction(1), cells) for cells in Interleaved(6, 2).cells_per_level
+    ),
+)
 ROWS = Examples.of([0] * 12 + [1] * 8, [*[0.1] * 7, *[0.45] * 5, *[0.8] * 6, 0.3, 1.0])
 
 
