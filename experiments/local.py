@@ -147,9 +147,10 @@ def _choice(
 
 def _shape(choice: Choice) -> str:
     survey = choice.survey
-    cells = "/".join(map(str, survey.hierarchy.cells_per_level))
-    kinds = "/".join(dict.fromkeys(mechanism.kind for mechanism in survey.mechanisms))
-    return f"{survey.grid.cells} in {cells}, {kinds}"
+    cells = sorted(set(survey.hierarchy.cells_per_level))
+    kinds = ", ".join(sorted({mechanism.kind for mechanism in survey.mechanisms}))
+    levels = survey.hierarchy.levels
+    return f"{survey.grid.cells} leaves, {levels} x {'/'.join(map(str, cells))} ({kinds})"
 
 
 def page(tables: list[Scored], *, trials: int, quick: bool) -> Iterator[str]:
@@ -177,7 +178,7 @@ def page(tables: list[Scored], *, trials: int, quick: bool) -> Iterator[str]:
 
 
 def _section(title: str, about: str, found: list[Comparison]) -> str:
-    header = ["table", "clients", "leaves"]
+    header = ["table", "clients", "fan-outs"]
     for metric in METRICS:
         header += [f"{_NAMES[metric]}: paper", "default", "ratio"]
     body = []

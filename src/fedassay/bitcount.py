@@ -1,80 +1,105 @@
-"""How often each bit is set over many packed rows, at memory speed."""
+"""How often each bit is set over many packed rows, near memory speed."""
 
 import numpy as np
 import numpy.typing as npt
 
 from fedassay.examples import IntArray
 
-_LANE_BYTES = 2**17
+Words = npt.NDArray[np.uint64]
+
+_LANE_BYTES = 2**16
+_FEWEST_ROWS = 8
 
 
 def count_bits(rows: npt.NDArray[np.uint8]) -> IntArray:
     """Sum the bits of packed rows column by column, least significant bit first.
 
-    Neighbouring rows form one wide word; wide words are added by bit-sliced full adders,
-    so that unpacking happens once for each binary digit of the count and not for each row.
+    Neighbouring rows form a lane; lanes are added by bit-sliced full adders, and then the
+    two halves of the sum, until few rows are left: unpacking happens once for each binary
+    digit of the count and not for each row.
     """
     count, width = rows.shape
-    # Whole words of 64 bits, whatever the width.
-    per_lane = max(8, _LANE_BYTES // max(width, 1) // 8 * 8)
-    lanes = count // per_lane
+    in_lane = _FEWEST_ROWS
+    while 2 * in_lane * width <= _LANE_BYTES:
+        in_lane *= 2
+    lanes = count // in_lane
+    counted = lanes * in_lane
     total = np.zeros(8 * width, dtype=np.int64)
     if lanes >= 3:
-        wide = np.ascontiguousarray(rows[: lanes * per_lane]).reshape(lanes, -1).view(np.uint64)
-        for weight, plane in enumerate(_add_up(wide)):
-            total += _unpacked(plane.view(np.uint8).reshape(per_lane, width)) << weight
-        rows = rows[lanes * per_lane :]
+        wide = np.ascontiguousarray(rows[:counted]).reshape(lanes, -1).view(np.uint64)
+        digits = _add_up(wide)
+        while in_lane > _FEWEST_ROWS:
+            digits = _add_halves(digits)
+            in_lane //= 2
+        for weight, digit in enumerate(digits):
+            total += _unpacked(digit.view(np.uint8).reshape(in_lane, width)) << weight
+        rows = rows[counted:]
     return total + _unpacked(rows)
 
 
-def _add_up(wide: npt.NDArray[np.uint64]) -> list[npt.NDArray[np.uint64]]:
-    """Bit planes of the sum of wide words: plane k holds the digit of weight 2^k."""
-    planes: list[npt.NDArray[np.uint64]] = []
-    waiting: list[npt.NDArray[np.uint64] | None] = []
-    scratch = np.empty_like(wide[0])
-    for word in wide:
-        _feed(planes, waiting, 0, word, scratch)
-    for level, rest in enumerate(waiting):
-        if rest is not None:
-            _ripple(planes, level, rest)
-    return planes
+def _add_up(wide: Words) -> list[Words]:
+    """The sum of lanes, as binary digits: the k-th result holds digits of weight 2^k."""
+    counter = _Counter(wide.shape[1])
+    for lane in wide:
+        counter.add(lane)
+    return counter.digits()
 
 
-def _feed(
-    planes: list[npt.NDArray[np.uint64]],
-    waiting: list[npt.NDArray[np.uint64] | None],
-    level: int,
-    word: npt.NDArray[np.uint64],
-    scratch: npt.NDArray[np.uint64],
-) -> None:
-    """Give a digit of weight 2^level to the counter; two of them make a full addition."""
-    while True:
-        if level == len(planes):
-            planes.append(np.zeros_like(word))
-            waiting.append(None)
-        first = waiting[level]
-        if first is None:
-            waiting[level] = word
-            return
-        waiting[level] = None
-        # Full adder: carry = (a & b) | (c & (a ^ b)), sum = a ^ b ^ c.
-        plane = planes[level]
-        np.bitwise_xor(first, word, out=scratch)
-        carry = np.bitwise_and(first, word)
-        spill = np.bitwise_and(plane, scratch)
-        np.bitwise_or(carry, spill, out=carry)
-        np.bitwise_xor(plane, scratch, out=plane)
-        level, word = level + 1, carry
+class _Counter:
+    """Adds lanes; at each digit one waits for a second, and two make a full addition."""
+
+    def __init__(self, words: int) -> None:
+        self._sums: list[Words] = []
+        self._waiting: list[Words | None] = []
+        self._free: list[Words] = []
+        self._odd, self._both = np.empty(words, np.uint64), np.empty(words, np.uint64)
+
+    def add(self, lane: Words) -> None:
+        """Count each bit of a lane, which must stay as it is until the end."""
+        level = 0
+        while True:
+            if level == len(self._sums):
+                self._sums.append(np.zeros_like(lane))
+                self._waiting.append(None)
+            first = self._waiting[level]
+            if first is None:
+                self._waiting[level] = lane
+                return
+            self._waiting[level] = None
+            carry = self._free.pop() if self._free else np.empty_like(lane)
+            self._full_add(self._sums[level], first, lane, carry)
+            if level > 0:
+                # Carries are ours to use again; fresh memory would cost more than adding.
+                self._free += (first, lane)
+            level, lane = level + 1, carry
+
+    def _full_add(self, total: Words, first: Words, second: Words, carry: Words) -> None:
+        np.bitwise_xor(first, second, out=self._odd)
+        np.bitwise_and(first, second, out=carry)
+        np.bitwise_and(total, self._odd, out=self._both)
+        np.bitwise_or(carry, self._both, out=carry)
+        np.bitwise_xor(total, self._odd, out=total)
+
+    def digits(self) -> list[Words]:
+        """The sums, with those added that still wait."""
+        rest = [np.zeros_like(self._odd) if lane is None else lane for lane in self._waiting]
+        return _added(self._sums, rest)
 
 
-def _ripple(planes: list[npt.NDArray[np.uint64]], level: int, word: npt.NDArray[np.uint64]) -> None:
-    """Add one digit of weight 2^level with half adders."""
-    while word.any():
-        if level == len(planes):
-            planes.append(np.zeros_like(word))
-        carry = planes[level] & word
-        planes[level] ^= word
-        level, word = level + 1, carry
+def _add_halves(digits: list[Words]) -> list[Words]:
+    half = len(digits[0]) // 2
+    return _added([digit[:half] for digit in digits], [digit[half:] for digit in digits])
+
+
+def _added(left: list[Words], right: list[Words]) -> list[Words]:
+    """The sum of two bit-sliced numbers; leading digits that are zero everywhere go."""
+    carry = np.zeros_like(left[0])
+    digits = []
+    for a, b in zip(left, right, strict=True):
+        odd = a ^ b
+        digits.append(odd ^ carry)
+        carry = (a & b) | (odd & carry)
+    return [*digits, carry] if carry.any() else digits
 
 
 def _unpacked(rows: npt.NDArray[np.uint8]) -> IntArray:

@@ -160,8 +160,9 @@ def _blocks(
 
     All are on the given level, or each on one drawn for it.
     """
-    leaves = survey.hierarchy.leaves
-    hits = np.repeat(np.arange(2 * leaves), leaf_counts.ravel())
+    flat = leaf_counts.ravel()
+    filled = flat.nonzero()[0]
+    hits = filled.repeat(flat[filled])
     if len(hits) == 0:
         if not survey.allow_empty:
             raise SurveyRefused(
@@ -171,7 +172,7 @@ def _blocks(
         hits = np.array([-1])
     # Counts come sorted by cell: the order of reports must not tell.
     keys = np.frombuffer(randomness.bytes(8 * len(hits)), dtype=np.uint64)
-    hits = hits[np.argsort(keys, kind="stable")]
+    hits = hits[keys.argsort(kind="stable")]
     level_of = (
         _levels_of(survey, len(hits), randomness)
         if given_level is None
@@ -179,18 +180,25 @@ def _blocks(
     )
     for level in range(survey.hierarchy.levels):
         mechanism = survey.mechanisms[level]
-        if not isinstance(mechanism, LocalMechanism):
-            continue
         chosen = hits[level_of == level]
-        label, leaf = chosen // leaves, chosen % leaves
+        if not isinstance(mechanism, LocalMechanism) or len(chosen) == 0:
+            continue
+        cell = _cells(survey, chosen, level)
         size = 2 * survey.hierarchy.cells_per_level[level]
-        cell = label * (size // 2) + survey.hierarchy.cell_of(leaf, level)
-        cell = np.where(chosen < 0, -1, cell)
         step = MAX_BLOCK_BYTES // row_bytes(survey, level)
         for first in range(0, len(cell), step):
             rows = mechanism.encode(cell[first : first + step], size, randomness=randomness)
             report_id = randomness.bytes(REPORT_ID_BYTES)
             yield Block(survey.fingerprint, report_id, rows, level)
+
+
+def _cells(survey: Survey, hits: IntArray, level: int) -> IntArray:
+    """The cell on a level (label x cell) of each hit (label x leaf), and -1 for -1."""
+    leaves, cells = survey.hierarchy.leaves, survey.hierarchy.cells_per_level[level]
+    if cells == leaves:
+        return hits
+    label, leaf = np.divmod(hits, leaves)
+    return np.where(hits < 0, -1, label * cells + survey.hierarchy.cell_of(leaf, level))
 
 
 def _levels_of(survey: Survey, count: int, randomness: Randomness) -> IntArray:

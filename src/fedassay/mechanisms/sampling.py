@@ -4,9 +4,19 @@ Floating-point samplers leak through their rounding (Mironov 2012). Everything h
 compares uniform integers with integers, after Canonne, Kamath and Steinke (2020).
 """
 
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
+
+import numpy as np
+import numpy.typing as npt
+
 from fedassay.randomness import Randomness
 
+COIN_BITS = 24
 _REFILL_BYTES = 128
+_UNSURE = 256
 
 
 class Dice:
@@ -93,3 +103,55 @@ class Dice:
             k = self.half_geometric()
             if all(self.bernoulli(2 * numerator, denominator * (t + 1)) for t in range(1, k + 1)):
                 return k == 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CoinBytes:
+    """Bytes of eight independent coins, each 1 with probability numerator / 2^24.
+
+    Inversion: a byte is how many of `ends`, the cumulated probabilities of the bytes 0 to
+    254, a uniform fraction has reached. The fraction is drawn only as far as it takes to
+    tell: mostly 16 binary digits, else 64, else all 192 that the ends have.
+    """
+
+    ends: tuple[int, ...]
+    """In units of 2^-192."""
+    tops: npt.NDArray[np.uint64]
+    """The first 64 digits of each end."""
+    table: npt.NDArray[np.uint16]
+    """The byte that 16 digits tell, or `_UNSURE` where an end begins with the same 16."""
+
+    @classmethod
+    @lru_cache(maxsize=64)
+    def of(cls, numerator: int) -> "CoinBytes":
+        """The bytes of coins with this bias, in units of 2^-24."""
+        heads, tails = numerator, 2**COIN_BITS - numerator
+        weights = [heads ** b.bit_count() * tails ** (8 - b.bit_count()) for b in range(255)]
+        ends = tuple(accumulate(weights))
+        tops = np.array([end >> (8 * COIN_BITS - 64) for end in ends], dtype=np.uint64)
+        starts = np.arange(2**16, dtype=np.uint64)
+        low = np.searchsorted(tops >> np.uint64(48), starts, side="left")
+        high = np.searchsorted(tops >> np.uint64(48), starts, side="right")
+        return cls(ends, tops, np.where(low == high, low, _UNSURE).astype(np.uint16))
+
+    def draw(self, count: int, randomness: Randomness) -> npt.NDArray[np.uint8]:
+        """Draw `count` bytes."""
+        digits = np.frombuffer(randomness.bytes(2 * count), dtype=np.uint16)
+        drawn = self.table.take(digits)
+        unsure = (drawn == _UNSURE).nonzero()[0]
+        if len(unsure):
+            drawn[unsure] = self._longer(digits[unsure], randomness)
+        return drawn.astype(np.uint8)
+
+    def _longer(
+        self, digits: npt.NDArray[np.uint16], randomness: Randomness
+    ) -> npt.NDArray[np.intp]:
+        """Draw on, from 16 digits that did not suffice."""
+        more = np.frombuffer(randomness.bytes(8 * len(digits)), dtype=np.uint64)
+        words = digits.astype(np.uint64) << np.uint64(48) | more >> np.uint64(16)
+        drawn = np.searchsorted(self.tops, words, side="left")
+        for i in np.flatnonzero(drawn != np.searchsorted(self.tops, words, side="right")):
+            rest = 8 * COIN_BITS - 64
+            last = int.from_bytes(randomness.bytes(rest // 8), "little")
+            drawn[i] = bisect_right(self.ends, int(words[i]) << rest | last)
+        return drawn

@@ -12,11 +12,11 @@ from fedassay.mechanisms.base import LocalMechanism
 from fedassay.mechanisms.law import Law
 from fedassay.mechanisms.polya import check_epsilon
 from fedassay.mechanisms.rational import exp_from_below, round_up
+from fedassay.mechanisms.sampling import COIN_BITS, CoinBytes
 from fedassay.randomness import Randomness
 
 BitRows = npt.NDArray[np.uint8]
 
-_BITS = 24
 _CHUNK_BYTES = 2**17
 
 
@@ -42,12 +42,12 @@ class UnaryEncoding(LocalMechanism):
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
         q = 1 / (exp_from_below(self.epsilon) + 1)
-        object.__setattr__(self, "numerator", round_up(q, _BITS))
+        object.__setattr__(self, "numerator", round_up(q, COIN_BITS))
 
     @property
     def q(self) -> Fraction:
         """The probability in use for bits that are not the client's."""
-        return Fraction(self.numerator, 2**_BITS)
+        return Fraction(self.numerator, 2**COIN_BITS)
 
     def law(self) -> Law:
         """Bits are independent coins of bias 1/2 or q."""
@@ -57,37 +57,20 @@ class UnaryEncoding(LocalMechanism):
     def encode(self, hits: IntArray, size: int, *, randomness: Randomness) -> BitRows:
         """Packed bits, a row for each hit in [0, size), or -1 for a client with nothing."""
         row_bytes = -(-size // 8)
+        coins = CoinBytes.of(self.numerator)
         rows = np.empty((len(hits), row_bytes), dtype=np.uint8)
         step = max(1, _CHUNK_BYTES // row_bytes)
         for first in range(0, len(hits), step):
             chunk = rows[first : first + step]
-            chunk[...] = self._coins(chunk.size, randomness).reshape(chunk.shape)
+            chunk[...] = coins.draw(chunk.size, randomness).reshape(chunk.shape)
         if size % 8:
             rows[:, -1] &= 0xFF >> (8 - size % 8)
-        own = np.flatnonzero(hits >= 0)
-        place, bit = hits[own] >> 3, (hits[own] & 7).astype(np.uint8)
+        own = (hits >= 0).nonzero()[0]
+        place = own * row_bytes + (hits[own] >> 3)
+        # Any coin becomes a fair one where a fair one is added to it.
         fair = np.frombuffer(randomness.bytes(len(own)), dtype=np.uint8) & 1
-        mask = (np.uint8(1) << bit).astype(np.uint8)
-        rows[own, place] = (rows[own, place] & ~mask) | (fair << bit)
+        rows.reshape(-1)[place] ^= fair << (hits[own] & 7).astype(np.uint8)
         return rows
-
-    def _coins(self, count: int, randomness: Randomness) -> npt.NDArray[np.uint8]:
-        """Bytes of independent bits of bias q.
-
-        A uniform binary fraction is below q iff it is at the first digit where they
-        differ; read from q's last digit to its first, a 1 is an OR and a 0 an AND.
-        """
-        words = -(-count // 8)
-        result = np.zeros(words, dtype=np.uint64)
-        digits = _BITS - ((self.numerator & -self.numerator).bit_length() - 1)
-        value = self.numerator >> (_BITS - digits)
-        raw = np.frombuffer(randomness.bytes(8 * words * digits), dtype=np.uint64)
-        for digit, random in enumerate(raw.reshape(digits, words)):
-            if value >> digit & 1:
-                np.bitwise_or(result, random, out=result)
-            else:
-                np.bitwise_and(result, random, out=result)
-        return result.view(np.uint8)[:count]
 
     def cohort(self, counts: IntArray, *, reports: int, generator: np.random.Generator) -> IntArray:
         """Draw the sum of all reports' bits at once; for simulation only."""
