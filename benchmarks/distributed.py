@@ -36,9 +36,9 @@ def measure(*, quick: bool) -> Section:
         "share of discrete Laplace noise (`Polya.noise`), sized for the clients that must "
         "answer: the fewer, the larger each share, and a single one has to draw all of it. "
         "opendp's is the whole noise of a trusted server.",
-        header=("what", "time", "against opendp"),
+        header=("what", "time", "speed against opendp"),
         rows=[
-            (name, shown(taken), f"{three_digits(theirs / taken)} × faster")
+            (name, shown(taken), f"{three_digits(theirs / taken)} ×")
             for name, taken in seconds.items()
         ],
         aims=[

@@ -65,7 +65,7 @@ def measure(*, quick: bool) -> Section:
         "headers, checksums and stray bits are checked, ids are kept so that no message counts "
         "twice. A block holds up to 4 MiB of reports under one id. Files are in the page cache; "
         "memory is the process's peak (VmHWM) beyond what it had before opening the file.",
-        header=("what", "file", "GB/s", "million reports/s", "memory"),
+        header=("what", "file", "GB/s", "thousand reports/s", "memory"),
         rows=rows,
         aims=[
             Aim(
@@ -82,7 +82,7 @@ def _row(name: str, run: Run) -> tuple[str, ...]:
         name,
         f"{run.size / 1e6:,.0f} MB",
         three_digits(run.size / run.seconds / 1e9),
-        three_digits(run.reports / run.seconds / 1e6) if run.reports else "",
+        three_digits(run.reports / run.seconds / 1e3) if run.reports else "",
         f"{run.growth_mib:.0f} MiB",
     )
 
