@@ -1,13 +1,35 @@
 """Measure everything and write `benchmarks/README.md`."""
 
+import os
 import sys
 from argparse import ArgumentParser
 from pathlib import Path
 
-from benchmarks import client, histogram, startup, streaming
+from benchmarks import (
+    client,
+    distributed,
+    encoding,
+    histogram,
+    reportfile,
+    simulation,
+    startup,
+    streaming,
+    tallying,
+)
 from benchmarks.page import page
 
 _PAGE = Path(__file__).with_name("README.md")
+_TOPICS = (
+    histogram,
+    streaming,
+    client,
+    distributed,
+    encoding,
+    tallying,
+    reportfile,
+    simulation,
+    startup,
+)
 
 
 def main() -> None:
@@ -15,11 +37,11 @@ def main() -> None:
     parser = ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a smaller run, printed only")
     quick = parser.parse_args().quick
-    sections = []
-    for topic in (histogram, streaming, client, startup):
+    sections, load_before = [], os.getloadavg()[0]
+    for topic in _TOPICS:
         print(f"{topic.__name__} ...", file=sys.stderr, flush=True)
         sections.append(topic.measure(quick=quick))
-    text = page(sections)
+    text = page(sections, load_before=load_before)
     print(text)
     if not quick:
         _PAGE.write_text(text, encoding="utf-8")

@@ -1,26 +1,20 @@
 """One client with one example: what an answer costs it, and the server."""
 
-from collections.abc import Callable
-
 from benchmarks.page import Aim, Section
-from benchmarks.timing import best_of, three_digits
+from benchmarks.timing import best_of, microseconds, three_digits
 from fedassay.client import ClientPolicy, answer, make_answer
 from fedassay.examples import Examples
 from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy
 from fedassay.mechanisms import Exact
-from fedassay.planner import (
-    choose,
-)
+from fedassay.planner import choose
 from fedassay.randomness import SystemRandomness
-from fedassay.request import (
-    Request,
-)
+from fedassay.request import Request
 from fedassay.survey import Survey
 from fedassay.tally import Tally, TallyBuilder
 from fedassay.wire import decode
 
-_CALLS = 1000
+_REPORTS = 100
 _WANTED_MICROSECONDS = 100.0
 
 
@@ -39,7 +33,7 @@ def measure(*, quick: bool) -> Section:
     return Section(
         title="One client's answer",
         about="Microseconds for one example, from raw score and label to the bytes of a report, "
-        f"and for the server to add it; means over {_CALLS} calls. "
+        f"and for the server to add it; best means over a few calls. "
         f"A report has {len(_message(default))} bytes.",
         header=("step", *(f"2 × {survey.grid.cells:,} counters, µs" for survey in surveys)),
         rows=rows,
@@ -56,8 +50,8 @@ def _steps(survey: Survey, runs: int) -> dict[str, float]:
     randomness, policy = SystemRandomness(), ClientPolicy()
     examples = Examples.of([1], [0.62])
     counts = survey.grid.count(examples)
-    answered = make_answer(survey, counts, randomness=randomness)
-    messages = [_message(survey) for _ in range(_CALLS)]
+    made = make_answer(survey, counts, randomness=randomness)
+    messages = [_message(survey) for _ in range(_REPORTS)]
 
     def whole_answer() -> bytes:
         checked = Examples.of([1], [0.62])
@@ -69,25 +63,17 @@ def _steps(survey: Survey, runs: int) -> dict[str, float]:
             builder.add(decode(message, survey))
 
     return {
-        "client: check the example": _microseconds(runs, lambda: Examples.of([1], [0.62])),
-        "client: find its cell": _microseconds(runs, lambda: survey.grid.count(examples)),
-        "client: `make_answer`": _microseconds(
+        "client: check the example": microseconds(runs, lambda: Examples.of([1], [0.62])),
+        "client: find its cell": microseconds(runs, lambda: survey.grid.count(examples)),
+        "client: `make_answer`": microseconds(
             runs, lambda: make_answer(survey, counts, randomness=randomness)
         ),
-        "client: `Answer.to_bytes`": _microseconds(runs, answered.to_bytes),
-        "client: the whole answer, as bytes": _microseconds(runs, whole_answer),
-        "server: `decode` and `TallyBuilder.add`": best_of(runs, serve) / _CALLS * 1e6,
+        "client: `to_bytes`": microseconds(runs, made.to_bytes),
+        "client: the whole answer, as bytes": microseconds(runs, whole_answer),
+        "server: `decode` and `TallyBuilder.add`": best_of(runs, serve) / _REPORTS * 1e6,
     }
 
 
 def _message(survey: Survey) -> bytes:
     counts = survey.grid.count(Examples.of([1], [0.62]))
     return make_answer(survey, counts, randomness=SystemRandomness()).to_bytes()
-
-
-def _microseconds(runs: int, task: Callable[[], object]) -> float:
-    def repeated() -> None:
-        for _ in range(_CALLS):
-            task()
-
-    return best_of(runs, repeated) / _CALLS * 1e6

@@ -9,7 +9,19 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-_LIBRARIES = ("fedassay", "numpy", "scipy", "pyarrow", "scikit-learn", "torch", "torchmetrics")
+_LIBRARIES = (
+    "fedassay",
+    "numpy",
+    "scipy",
+    "pyarrow",
+    "cryptography",
+    "scikit-learn",
+    "torch",
+    "torchmetrics",
+    "opendp",
+    "pure-ldp",
+    "multi-freq-ldpy",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +54,8 @@ class Section:
         return "\n\n".join(parts)
 
 
-def page(sections: Sequence[Section]) -> str:
-    """The whole page."""
+def page(sections: Sequence[Section], *, load_before: float) -> str:
+    """The whole page; the load is the system's 1-minute average before the first section."""
     head = (
         "# Benchmarks\n\n"
         "Written by `make bench` (`python -m benchmarks`); every figure was measured in one run "
@@ -51,14 +63,18 @@ def page(sections: Sequence[Section]) -> str:
         "runs, unless a row says one run; memory is the largest. "
         "`python -m benchmarks --quick` prints a smaller run and writes nothing."
     )
-    return "\n\n".join([head, _machine(), *(section.markdown() for section in sections)]) + "\n"
+    return (
+        "\n\n".join([head, _machine(load_before), *(section.markdown() for section in sections)])
+        + "\n"
+    )
 
 
-def _machine() -> str:
+def _machine(load_before: float) -> str:
     rows = [
         ("date", datetime.now(UTC).strftime("%Y-%m-%d")),
         ("processor", f"{_processor()}, {os.cpu_count()} cores"),
         ("system", f"{platform.system()} {platform.machine()}"),
+        ("load average before and after", f"{load_before:.1f}, {os.getloadavg()[0]:.1f}"),
         ("Python", sys.version.split()[0]),
         *((name, _version(name)) for name in _LIBRARIES),
     ]

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.memory import memory_mib
 from benchmarks.page import Aim, Section
 from benchmarks.rows import scored_rows
 from benchmarks.timing import three_digits
@@ -25,7 +26,6 @@ from fedassay.grid import Grid
 
 _GROUP_ROWS = 2**20
 _BYTES_PER_ROW = 10
-_MIB = 2**20
 _ROOM_MIB = 64.0
 
 
@@ -134,25 +134,17 @@ def _decode(file: pq.ParquetFile) -> int:
         return sum(batch.num_rows for batch in file.iter_batches(batch_size=2**18))
 
 
-def _memory_mib(field: str) -> float:
-    """A memory field of this process, such as VmRSS (now) or VmHWM (peak)."""
-    for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
-        if line.startswith(f"{field}:"):
-            return int(line.split()[1]) * 1024 / _MIB
-    raise SystemExit(f"/proc/self/status has no {field}; this benchmark needs Linux.")
-
-
 def _main(path: Path, task: str) -> None:
     tasks: dict[str, Callable[[Path], int]] = {
         "count": _count,
         "read": _read,
         "read-default": _read_default,
     }
-    before = _memory_mib("VmRSS")
+    before = memory_mib("VmRSS")
     start = perf_counter()
     rows = tasks[task](path)
     seconds = perf_counter() - start
-    growth = _memory_mib("VmHWM") - before
+    growth = memory_mib("VmHWM") - before
     print(json.dumps({"rows": rows, "seconds": seconds, "growth_mib": growth}))
 
 

@@ -120,19 +120,8 @@ def decode(data: bytes, survey: Survey) -> Message:
             f"a report has at least {_HEADER.size + _CRC_BYTES} bytes; found {len(data)}: "
             f"it was cut short. {_ASK_AGAIN}"
         )
-    length = _message_bytes(data[: _HEADER.size], survey)
-    if len(data) != length:
-        raise ReportMalformed(
-            f"a report must be as long as its header says; it is not, so it was cut or "
-            f"extended. {_ASK_AGAIN}"
-        )
-    if zlib.crc32(data[:-_CRC_BYTES]) != int.from_bytes(data[-_CRC_BYTES:], "little"):
-        raise ReportMalformed(f"the checksum must match; it does not. {_ASK_AGAIN}")
-    _, _, encoding, level, _, fingerprint, report_id, items = _HEADER.unpack_from(data)
-    if encoding in (_BITS, _VALUES):
-        return Block(fingerprint, report_id, _block_rows(data, items, level, survey), level)
-    counters = _counters(data, encoding, items, _expected_width(level, survey))
-    return Report(fingerprint, report_id, counters, None if level == _ALL_LEVELS else level)
+    header = data[: _HEADER.size]
+    return _decode(header, data[_HEADER.size :], _message_bytes(header, survey), survey)
 
 
 def messages(stream: BinaryIO, survey: Survey) -> Iterator[Message]:
@@ -140,8 +129,25 @@ def messages(stream: BinaryIO, survey: Survey) -> Iterator[Message]:
     while header := stream.read(_HEADER.size):
         if len(header) < _HEADER.size:
             raise ReportMalformed(f"a report was cut short inside its header. {_ASK_AGAIN}")
-        rest = stream.read(_message_bytes(header, survey) - _HEADER.size)
-        yield decode(header + rest, survey)
+        length = _message_bytes(header, survey)
+        yield _decode(header, stream.read(length - _HEADER.size), length, survey)
+
+
+def _decode(header: bytes, rest: bytes, length: int, survey: Survey) -> Message:
+    """Read what follows a header that was checked and declares this length."""
+    if len(header) + len(rest) != length:
+        raise ReportMalformed(
+            f"a report must be as long as its header says; it is not, so it was cut or "
+            f"extended. {_ASK_AGAIN}"
+        )
+    body = memoryview(rest)[:-_CRC_BYTES]
+    if zlib.crc32(body, zlib.crc32(header)) != int.from_bytes(rest[-_CRC_BYTES:], "little"):
+        raise ReportMalformed(f"the checksum must match; it does not. {_ASK_AGAIN}")
+    _, _, encoding, level, _, fingerprint, report_id, items = _HEADER.unpack(header)
+    if encoding in (_BITS, _VALUES):
+        return Block(fingerprint, report_id, _block_rows(body, items, level, survey), level)
+    counters = _counters(body, encoding, items, _expected_width(level, survey))
+    return Report(fingerprint, report_id, counters, None if level == _ALL_LEVELS else level)
 
 
 def largest_message(survey: Survey) -> int:
@@ -225,12 +231,12 @@ def _expected_width(level: int, survey: Survey) -> int:
 
 
 def _block_rows(
-    data: bytes, items: int, level: int, survey: Survey
+    body: memoryview, items: int, level: int, survey: Survey
 ) -> npt.NDArray[np.uint8] | npt.NDArray[np.uint32]:
     size = 2 * survey.hierarchy.cells_per_level[level]
     mechanism = survey.mechanisms[level]
     if isinstance(mechanism, RandomizedResponse):
-        values = np.frombuffer(data, "<u4", items, _HEADER.size).astype(np.uint32)
+        values = np.frombuffer(body, "<u4", items).astype(np.uint32)
         if len(values) and values.max() >= mechanism.values:
             raise ReportMalformed(
                 f"values on this level lie below {mechanism.values}; found a larger one. "
@@ -238,20 +244,20 @@ def _block_rows(
             )
         return values
     width = row_bytes(survey, level)
-    rows = np.frombuffer(data, np.uint8, items * width, _HEADER.size).reshape(items, width)
+    rows = np.frombuffer(body, np.uint8, items * width).reshape(items, width)
     if size % 8 and (rows[:, -1] >> (size % 8)).any():
         raise ReportMalformed(f"bits past the last cell must be zero; found some. {_ASK_AGAIN}")
     return rows
 
 
-def _counters(data: bytes, encoding: int, items: int, width: int) -> IntArray:
+def _counters(body: memoryview, encoding: int, items: int, width: int) -> IntArray:
     if encoding == _DENSE:
         if items != width:
             raise ReportMalformed(
                 f"this survey has {width} counters; the report has {items}. {_ASK_AGAIN}"
             )
-        return np.frombuffer(data, "<i4", items, _HEADER.size).astype(np.int64)
-    pairs = np.frombuffer(data, "<i4", 2 * items, _HEADER.size).reshape(items, 2)
+        return np.frombuffer(body, "<i4", items).astype(np.int64)
+    pairs = np.frombuffer(body, "<i4", 2 * items).reshape(items, 2)
     index, values = pairs[:, 0].astype(np.int64), pairs[:, 1].astype(np.int64)
     if items and (index[0] < 0 or index[-1] >= width or not (np.diff(index) > 0).all()):
         raise ReportMalformed(

@@ -44,10 +44,10 @@ def test_sixteen_digits_tell_a_byte_only_where_all_that_follow_agree(numerator: 
     for start, told in enumerate(coins.table.tolist()):
         first = bisect_right(coins.ends, start << 176)
         last = bisect_right(coins.ends, (start + 1 << 176) - 1)
-        if told < 256:
+        if told < 255:
             assert told == first == last
         else:
-            assert first != last or start << 176 in coins.ends
+            assert first != last or last == 255 or start << 176 in coins.ends
 
 
 @pytest.mark.parametrize("numerator", NUMERATORS)
@@ -62,7 +62,9 @@ def test_every_digit_counts_where_a_fraction_is_next_to_an_end(numerator: int, b
             (words << 16 & 2**64 - 1).to_bytes(8, "little"),
             (fraction & 2**128 - 1).to_bytes(16, "little"),
         )
-        assert coins.draw(1, prepared) == [bisect_right(coins.ends, fraction)]
+        drawn = np.zeros(1, dtype=np.uint8)
+        coins.fill(drawn, prepared)
+        assert drawn == [bisect_right(coins.ends, fraction)]
 
 
 @pytest.mark.statistical

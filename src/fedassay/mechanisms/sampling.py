@@ -16,7 +16,7 @@ from fedassay.randomness import Randomness
 
 COIN_BITS = 24
 _REFILL_BYTES = 128
-_UNSURE = 256
+_UNSURE = 255
 
 
 class Dice:
@@ -118,8 +118,9 @@ class CoinBytes:
     """In units of 2^-192."""
     tops: npt.NDArray[np.uint64]
     """The first 64 digits of each end."""
-    table: npt.NDArray[np.uint16]
-    """The byte that 16 digits tell, or `_UNSURE` where an end begins with the same 16."""
+    table: npt.NDArray[np.uint8]
+    """The byte that 16 digits tell, or 255 where more are to be drawn: where an end begins
+    with the same 16, and for the byte 255 itself, the rarest."""
 
     @classmethod
     @lru_cache(maxsize=64)
@@ -132,16 +133,15 @@ class CoinBytes:
         starts = np.arange(2**16, dtype=np.uint64)
         low = np.searchsorted(tops >> np.uint64(48), starts, side="left")
         high = np.searchsorted(tops >> np.uint64(48), starts, side="right")
-        return cls(ends, tops, np.where(low == high, low, _UNSURE).astype(np.uint16))
+        return cls(ends, tops, np.where(low == high, low, _UNSURE).astype(np.uint8))
 
-    def draw(self, count: int, randomness: Randomness) -> npt.NDArray[np.uint8]:
-        """Draw `count` bytes."""
-        digits = np.frombuffer(randomness.bytes(2 * count), dtype=np.uint16)
-        drawn = self.table.take(digits)
+    def fill(self, drawn: npt.NDArray[np.uint8], randomness: Randomness) -> None:
+        """Draw every byte of an array."""
+        digits = np.frombuffer(randomness.bytes(2 * len(drawn)), dtype=np.uint16)
+        self.table.take(digits, out=drawn, mode="clip")
         unsure = (drawn == _UNSURE).nonzero()[0]
         if len(unsure):
             drawn[unsure] = self._longer(digits[unsure], randomness)
-        return drawn.astype(np.uint8)
 
     def _longer(
         self, digits: npt.NDArray[np.uint16], randomness: Randomness

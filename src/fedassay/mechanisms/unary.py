@@ -17,7 +17,7 @@ from fedassay.randomness import Randomness
 
 BitRows = npt.NDArray[np.uint8]
 
-_CHUNK_BYTES = 2**17
+_CHUNK_BYTES = 2**18
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +59,16 @@ class UnaryEncoding(LocalMechanism):
         row_bytes = -(-size // 8)
         coins = CoinBytes.of(self.numerator)
         rows = np.empty((len(hits), row_bytes), dtype=np.uint8)
-        step = max(1, _CHUNK_BYTES // row_bytes)
-        for first in range(0, len(hits), step):
-            chunk = rows[first : first + step]
-            chunk[...] = coins.draw(chunk.size, randomness).reshape(chunk.shape)
+        flat = rows.reshape(-1)
+        for first in range(0, flat.size, _CHUNK_BYTES):
+            coins.fill(flat[first : first + _CHUNK_BYTES], randomness)
         if size % 8:
             rows[:, -1] &= 0xFF >> (8 - size % 8)
         own = (hits >= 0).nonzero()[0]
         place = own * row_bytes + (hits[own] >> 3)
         # Any coin becomes a fair one where a fair one is added to it.
         fair = np.frombuffer(randomness.bytes(len(own)), dtype=np.uint8) & 1
-        rows.reshape(-1)[place] ^= fair << (hits[own] & 7).astype(np.uint8)
+        flat[place] ^= fair << (hits[own] & 7).astype(np.uint8)
         return rows
 
     def cohort(self, counts: IntArray, *, reports: int, generator: np.random.Generator) -> IntArray:

@@ -7,7 +7,7 @@ import numpy as np
 from fedassay.errors import SettingInvalid
 from fedassay.estimate import Estimate, Shape
 from fedassay.examples import FloatArray
-from fedassay.histogram import ScoreHistogram
+from fedassay.histogram import ScoreHistogram, monotone_slopes
 from fedassay.metrics.delta import counts_estimate, missing_class
 
 # In a bucket, the cumulative count at part t is a cubic in t, linear in (slope at the start,
@@ -30,6 +30,7 @@ _DENSITY = np.stack(
         3 * _NODES**2 - 2 * _NODES,
     ]
 )
+_FEW_BUCKETS = 2**11
 _PAIRS = _BELOW * _NODE_WEIGHTS @ _DENSITY.T
 
 
@@ -50,8 +51,7 @@ def roc_auc(histogram: ScoreHistogram, *, max_fpr: float | None = None) -> Estim
         return undefined
     p, n = histogram.positives, histogram.negatives
     P, N = histogram.total_positives, histogram.total_negatives
-    within = _pairs_within(histogram)
-    even = 0.5 * p * n
+    within = _pairs_within(histogram, histogram.counts)
     negatives_below = histogram.cumulative[0, :-1]
     area = float((p @ negatives_below + within.sum()) / (P * N))
     # An example's placement: the share of the other class that it is ranked above or below.
@@ -59,23 +59,59 @@ def roc_auc(histogram: ScoreHistogram, *, max_fpr: float | None = None) -> Estim
     placement_p = 1.0 - (histogram.cumulative[1, :-1] + 0.5 * p) / P
     gradient = np.stack([(placement_p - area) / N, (placement_n - area) / P])
     bound = np.maximum(np.abs(within), np.abs(p * n - within)).sum() / abs(P * N)
-    # Ties count one half, whatever their order: only pairs of untied examples are open.
-    tied_n, tied_p = histogram.ties
-    order = np.maximum((p - tied_p) * (n - tied_n) * (p + n + 1.0) / 12.0, 0.0).sum()
-    drift = (within - even).sum() / 3.0
-    # What `thm:aucbetter` expects, 1/(3B^2), of buckets whose worst case is 1/(2B); the cubic
-    # leaves about half of it.
-    open_pairs = 0.5 * np.maximum(p * n - tied_p * tied_n, 0.0).sum() / abs(P * N)
-    expected = 0.5 * (4.0 / 3.0) * open_pairs**2
     return Estimate(
         value=area,
-        noise_sd=sqrt(histogram.noise.variance(gradient)),
+        noise_sd=_noise_sd(histogram, gradient),
         sampling_sd=sqrt(_delong(histogram, gradient)),
         binning_bound=float(bound),
-        binning_sd=sqrt((order + drift**2) / (P * N) ** 2 + expected**2),
+        binning_sd=_binning_sd(histogram, area),
         shape=Shape.LOGIT,
         trials=max(min(P, N), 1.0),
     )
+
+
+def _binning_sd(histogram: ScoreHistogram, area: float) -> float:
+    """The likely binning error: chance order, what half the buckets would change, and a guard.
+
+    Ties count one half, whatever their order: only pairs of untied examples are open. With
+    half the buckets the error would be some four times as large, so a quarter of the
+    difference stands for it. The guard grows with the third power of the open pairs, for
+    buckets that hold most of the examples and tell nothing about their order.
+    """
+    p, n = histogram.positives, histogram.negatives
+    pairs = histogram.total_positives * histogram.total_negatives
+    tied_n, tied_p = histogram.ties
+    order = np.maximum((p - tied_p) * (n - tied_n) * (p + n + 1.0) / 12.0, 0.0).sum()
+    open_pairs = 0.5 * np.maximum(p * n - tied_p * tied_n, 0.0).sum() / abs(pairs)
+    every_second = np.append(np.arange(0, histogram.buckets, 2), histogram.buckets)
+    halved = histogram.merge(np.unique(every_second))
+    within = _pairs_within(halved, halved.counts).sum()
+    coarse = float((halved.positives @ halved.cumulative[0, :-1] + within) / pairs)
+    return sqrt(order / pairs**2 + ((coarse - area) / 4.0) ** 2 + (2.0 * open_pairs**3) ** 2)
+
+
+def _noise_sd(histogram: ScoreHistogram, gradient: FloatArray) -> float:
+    """Noise through the gradient; that of the pairs within buckets is taken numerically.
+
+    Pairs within a bucket depend on its own counts and its two neighbours', so buckets three
+    apart can be moved at once.
+    """
+    if histogram.noise.is_zero:
+        return 0.0
+    if histogram.smooth and 2 < histogram.buckets <= _FEW_BUCKETS:
+        pairs = histogram.total_positives * histogram.total_negatives
+        gradient = gradient - 0.5 * histogram.counts[::-1] / pairs
+        counts = histogram.counts
+        for label in (0, 1):
+            step = 1e-5 * max(float(np.abs(counts[label]).max()), 1.0)
+            for first in range(3):
+                moved = np.zeros_like(counts)
+                moved[label, first::3] = step
+                change = _pairs_within(histogram, counts + moved)
+                change = (change - _pairs_within(histogram, counts - moved)) / (2.0 * step)
+                spread = change + np.append(change[1:], 0.0) + np.append(0.0, change[:-1])
+                gradient[label, first::3] += spread[first::3] / pairs
+    return sqrt(histogram.noise.variance(gradient))
 
 
 def auc_guideline(buckets: int) -> float:
@@ -85,14 +121,16 @@ def auc_guideline(buckets: int) -> float:
     return 1.0 / (3.0 * buckets * buckets)
 
 
-def _pairs_within(histogram: ScoreHistogram) -> FloatArray:
-    """Expected pairs per bucket with the positive above the negative."""
-    p, n = histogram.positives, histogram.negatives
+def _pairs_within(histogram: ScoreHistogram, counts: FloatArray) -> FloatArray:
+    """Expected pairs per bucket with the positive above the negative, for counts on its edges."""
+    n, p = counts
     if not histogram.smooth or histogram.buckets < 2:
-        return 0.5 * p * n
+        halves: FloatArray = 0.5 * p * n
+        return halves
+    is_own = counts is histogram.counts
+    slopes = histogram.slopes if is_own else monotone_slopes(histogram.widths, counts)
     # An empty bucket has slopes of 0 at both ends, hence no pairs.
-    starts = histogram.slopes[:, :-1] * histogram.widths
-    ends = histogram.slopes[:, 1:] * histogram.widths
+    starts, ends = slopes[:, :-1] * histogram.widths, slopes[:, 1:] * histogram.widths
     negatives = np.stack([starts[0], n, ends[0]])
     positives = np.stack([starts[1], p, ends[1]])
     pairs: FloatArray = (negatives * (_PAIRS @ positives)).sum(axis=0)
