@@ -14,7 +14,7 @@ from fedassay.engines.simulation import simulate
 from fedassay.engines.tables import Cohort
 from fedassay.examples import Examples
 from fedassay.metrics.named import named_metrics
-from fedassay.planner import choose
+from fedassay.planner import Choice, choose
 from fedassay.randomness import SimulatedRandomness
 from fedassay.request import Privacy, Request
 
