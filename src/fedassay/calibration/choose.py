@@ -1,0 +1,167 @@
+"""Which calibrator, if any: by the error that each is expected to make."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from fedassay.calibration.bbq import bbq_from, fit_bbq
+from fedassay.calibration.binning import fit_binning
+from fedassay.calibration.calibrator import Calibrator, Method
+from fedassay.calibration.isotonic import fit_isotonic, isotonic_from
+from fedassay.calibration.parametric import BETA, FAMILIES, SIGMOID, TEMPERATURE, parametric_from
+from fedassay.calibration.rates import BucketRates, bucket_rates
+from fedassay.errors import SettingInvalid, SingleClass
+from fedassay.examples import FloatArray
+from fedassay.histogram import ScoreHistogram
+
+_FOLDS = 5
+_MOST_BUCKETS = 400
+# By how many standard deviations of the difference a map must beat the raw score.
+_BETTER = 1.0
+
+Fit = Callable[[BucketRates], Calibrator]
+
+
+def _raw(_: BucketRates) -> Calibrator:
+    return Calibrator.identity()
+
+
+def _family(method: Method) -> Fit:
+    return lambda rates: parametric_from(rates, FAMILIES[method])
+
+
+# From the fewest degrees of freedom to the most.
+CANDIDATES: dict[Method, Fit] = {
+    Method.NONE: _raw,
+    Method.TEMPERATURE: _family(TEMPERATURE.method),
+    Method.SIGMOID: _family(SIGMOID.method),
+    Method.BETA: _family(BETA.method),
+    Method.ISOTONIC: isotonic_from,
+    Method.BBQ: bbq_from,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedError:
+    """What cross-fitting says about one method."""
+
+    method: Method
+    mean_square: float
+    """Mean squared distance to the true probability; may be negative by chance."""
+    gain_sd: float
+    """Standard deviation of the difference from the raw score's."""
+
+
+def fit(
+    histogram: ScoreHistogram,
+    method: Method | None = None,
+    *,
+    local_epsilon: float | None = None,
+    noise_aware: bool = True,
+) -> Calibrator:
+    """Fit the named method, or the one with the smallest expected error.
+
+    >>> h = ScoreHistogram.from_scores([0, 1] * 500, [i / 1000 for i in range(1000)])
+    >>> fit(h, Method.SIGMOID).is_monotone
+    True
+    """
+    match method:
+        case None:
+            return fit_auto(histogram)
+        case Method.NONE:
+            return Calibrator.identity()
+        case Method.BINNING:
+            return fit_binning(histogram, local_epsilon=local_epsilon, noise_aware=noise_aware)
+        case Method.BBQ:
+            return fit_bbq(histogram, noise_aware=noise_aware)
+        case Method.ISOTONIC:
+            return fit_isotonic(histogram, noise_aware=noise_aware)
+        case _:
+            rates = bucket_rates(histogram)
+            used = rates if noise_aware else rates.without_noise()
+            return parametric_from(used, FAMILIES[method])
+
+
+def fit_auto(histogram: ScoreHistogram, *, monotone: bool = False) -> Calibrator:
+    """The method with the smallest expected error, or none with the reason why.
+
+    Buckets are dealt into five folds; every method is fitted without one and compared with its
+    rates, whose sampling and noise variance is known and taken off.
+    """
+    try:
+        rates = bucket_rates(histogram, most=_MOST_BUCKETS)
+    except SingleClass as error:
+        return Calibrator.identity(f"not calibrated: {error}")
+    if len(rates) < 2 * _FOLDS:
+        folds = 2
+        if len(rates) < 4:
+            return Calibrator.identity(
+                f"not calibrated: the tally has {len(rates)} bucket(s) clear of the privacy "
+                "noise; at least 4 are needed to compare calibrators."
+            )
+    else:
+        folds = _FOLDS
+    errors = expected_errors(rates, folds=folds, monotone=monotone)
+    raw = errors[Method.NONE]
+    best = min(errors.values(), key=_pessimistic(raw))
+    figures = ", ".join(f"{e.method.value} {_root(e.mean_square)}" for e in errors.values())
+    if best.method is Method.NONE:
+        return Calibrator.identity(
+            "not calibrated: no method is expected to be nearer to the truth than the raw score "
+            f"by more than its uncertainty. Expected distances: {figures}."
+        )
+    found = CANDIDATES[best.method](rates)
+    return Calibrator(
+        found.method,
+        found.edges,
+        found.values,
+        found.interpolation,
+        found.parameters,
+        f"{best.method.value} has the smallest expected distance to the truth: {figures}.",
+    )
+
+
+def _pessimistic(raw: ExpectedError) -> Callable[[ExpectedError], float]:
+    def judged(error: ExpectedError) -> float:
+        if error.method is Method.NONE:
+            return raw.mean_square
+        return error.mean_square + _BETTER * error.gain_sd
+
+    return judged
+
+
+def expected_errors(
+    rates: BucketRates, *, folds: int = _FOLDS, monotone: bool = False
+) -> dict[Method, ExpectedError]:
+    """Every candidate's expected error; those that cannot be fitted are left out."""
+    shares = rates.totals / rates.totals.sum()
+    raw = rates.scores
+    found = {}
+    for method, fitted in CANDIDATES.items():
+        if monotone and not method.is_monotone:
+            continue
+        try:
+            predicted = _crossed(rates, fitted, folds)
+        except SettingInvalid:
+            continue
+        square = (rates.rates - predicted) ** 2 - rates.variance
+        gain = 4.0 * shares**2 * (predicted - raw) ** 2 * rates.variance
+        found[method] = ExpectedError(method, float(shares @ square), sqrt(float(gain.sum())))
+    return found
+
+
+def _crossed(rates: BucketRates, fitted: Fit, folds: int) -> FloatArray:
+    """Predictions for every bucket from a map that did not see it."""
+    fold = np.arange(len(rates)) % folds
+    predicted = np.empty(len(rates))
+    for held in range(folds):
+        seen, unseen = np.flatnonzero(fold != held), np.flatnonzero(fold == held)
+        test = rates.only(unseen)
+        predicted[unseen] = test.averaged(fitted(rates.only(seen)).predict(test.piece_scores))
+    return predicted
+
+
+def _root(square: float) -> str:
+    return f"{sqrt(square):.4f}" if square > 0.0 else "below noise"
