@@ -41,7 +41,8 @@ class BucketRates:
     @property
     def rates(self) -> FloatArray:
         """The share of positives in every bucket."""
-        return self.positives / self.totals
+        shares: FloatArray = self.positives / self.totals
+        return shares
 
     @property
     def scores(self) -> FloatArray:
@@ -51,7 +52,8 @@ class BucketRates:
     def averaged(self, of_pieces: FloatArray) -> FloatArray:
         """Bucket means of a function of the score, given at the pieces."""
         weighted = self.piece_shares * of_pieces
-        return np.add.reduceat(weighted, self.piece_starts, axis=-1)
+        means: FloatArray = np.add.reduceat(weighted, self.piece_starts, axis=-1)
+        return means
 
     @property
     def expected(self) -> FloatArray:
@@ -60,7 +62,8 @@ class BucketRates:
 
         fitted = np.asarray(isotonic_regression(self.rates, weights=self.totals).x)
         margin = 0.5 / (self.totals + 1.0)
-        return np.clip(fitted, margin, 1.0 - margin)
+        kept: FloatArray = np.clip(fitted, margin, 1.0 - margin)
+        return kept
 
     @property
     def effective(self) -> FloatArray:
@@ -79,7 +82,8 @@ class BucketRates:
     def variance(self) -> FloatArray:
         """Variance of every rate, from sampling and noise."""
         rate = self.expected
-        return rate * (1.0 - rate) / self.effective
+        found: FloatArray = rate * (1.0 - rate) / self.effective
+        return found
 
     def without_noise(self) -> "BucketRates":
         """The same counts, taken at face value."""
