@@ -17,6 +17,7 @@ from fedassay.metrics.delta import sampling_variance
 MAX_BINS = 10_000
 _FEW_BUCKETS = 2**11
 _PIECES = 16
+_SPLIT = 4
 
 
 class Bins(Enum):
@@ -124,7 +125,10 @@ def bin_table(
     strategy: Bins = Bins.WIDTH,
     calibrator: Calibrator | None = None,
 ) -> BinTable:
-    """Put a histogram's examples into bins of their score, or of their calibrated score."""
+    """Put a histogram's examples into bins of their score, or of their calibrated score.
+
+    A histogram with fewer than 4 buckets per bin gives each bucket whole to one bin.
+    """
     if not 1 <= bins <= MAX_BINS:
         raise SettingInvalid(f"bins must be from 1 to {MAX_BINS}; found {bins}.")
     parts = _PIECES if histogram.smooth and histogram.buckets <= _FEW_BUCKETS else 1
@@ -138,12 +142,26 @@ def bin_table(
     predictions = scores
     if calibrator is not None:
         predictions = calibrator.predict(scores.ravel()).reshape(scores.shape)
+    if parts > 1 and histogram.buckets < _SPLIT * bins:
+        # Where buckets are hardly narrower than bins, splitting one between bins by an
+        # interpolated share would pass the interpolation's error for a gap.
+        predictions, shares = _whole(predictions, shares, histogram.counts)
     if strategy is Bins.WIDTH:
         place = np.clip(np.ceil(predictions * bins).astype(np.int64) - 1, 0, bins - 1)
     else:
         sizes = (shares * histogram.counts[:, :, None]).sum(axis=0)
         place = _by_mass(predictions, np.maximum(sizes, 0.0), bins)
     return BinTable(histogram, predictions, shares, place, int(place.max()) + 1)
+
+
+def _whole(
+    predictions: FloatArray, shares: FloatArray, counts: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Every bucket as one piece with its mean prediction."""
+    sizes = np.maximum((shares * counts[:, :, None]).sum(axis=0), 0.0)
+    whole = sizes.sum(axis=1, keepdims=True)
+    weights = np.where(whole > 0.0, sizes / np.where(whole > 0.0, whole, 1.0), 1 / sizes.shape[1])
+    return (weights * predictions).sum(axis=1, keepdims=True), np.ones((*counts.shape, 1))
 
 
 def _by_mass(predictions: FloatArray, sizes: FloatArray, bins: int) -> IntArray:

@@ -32,13 +32,17 @@ def _family(method: Method) -> Fit:
     return lambda rates: parametric_from(rates, FAMILIES[method])
 
 
+def _cautious(rates: BucketRates) -> Calibrator:
+    return isotonic_from(rates, cautious=True)
+
+
 # From the fewest degrees of freedom to the most.
 CANDIDATES: dict[Method, Fit] = {
     Method.NONE: _raw,
     Method.TEMPERATURE: _family(TEMPERATURE.method),
     Method.SIGMOID: _family(SIGMOID.method),
     Method.BETA: _family(BETA.method),
-    Method.ISOTONIC: isotonic_from,
+    Method.ISOTONIC: _cautious,
     Method.BBQ: bbq_from,
 }
 

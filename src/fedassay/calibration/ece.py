@@ -123,8 +123,7 @@ def _estimate(table: BinTable, value: float, slopes: FloatArray, weights: FloatA
     noise, sampling = table.sds(table.gradient(slopes * weights))
     folded = (1.0 - 2.0 / pi) * np.maximum(1.0 - slopes**2, 0.0) * weights**2
     counts = np.abs(table.histogram.counts).sum(axis=0)
-    reach = np.abs(table.predictions - table.predictions.mean(axis=1, keepdims=True)).max(axis=1)
-    widest = np.maximum(reach, 0.5 * np.diff(table.histogram.edges))
+    widest = 0.5 * np.diff(table.histogram.edges)
     return Estimate(
         value=value,
         noise_sd=sqrt(noise**2 + float(folded @ table.gap_noise)),

@@ -18,13 +18,22 @@ def fit_isotonic(histogram: ScoreHistogram, *, noise_aware: bool = True) -> Cali
     return isotonic_from(rates if noise_aware else rates.without_noise())
 
 
-def isotonic_from(rates: BucketRates) -> Calibrator:
-    """Fit to given rates."""
+def isotonic_from(rates: BucketRates, *, cautious: bool = False) -> Calibrator:
+    """Fit to given rates.
+
+    A cautious map answers 0 or 1 nowhere: a stretch of n examples keeps half an example's
+    distance from them, so that no log loss is infinite.
+    """
     from scipy.optimize import isotonic_regression
 
     fit = isotonic_regression(rates.rates, weights=rates.effective)
     # The best rising map into [0, 1] is the best rising map, cut off there.
     values = np.clip(np.asarray(fit.x), 0.0, 1.0)
+    if cautious:
+        blocks = np.diff(np.append(0.0, np.cumsum(rates.effective))[fit.blocks])
+        margin = np.repeat(0.5 / (blocks + 1.0), np.diff(fit.blocks))
+        values = np.maximum.accumulate(np.maximum(values, margin))
+        values = np.minimum.accumulate(np.minimum(values, 1.0 - margin)[::-1])[::-1]
     return linear(Method.ISOTONIC, rates.scores, values)
 
 
