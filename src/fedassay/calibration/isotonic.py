@@ -32,9 +32,16 @@ def isotonic_from(rates: BucketRates, *, cautious: bool = False) -> Calibrator:
     if cautious:
         blocks = np.diff(np.append(0.0, np.cumsum(rates.effective))[fit.blocks])
         margin = np.repeat(0.5 / (blocks + 1.0), np.diff(fit.blocks))
-        values = np.maximum.accumulate(np.maximum(values, margin))
-        values = np.minimum.accumulate(np.minimum(values, 1.0 - margin)[::-1])[::-1]
+        values = _off_zero(values, margin)
+        values = 1.0 - _off_zero(1.0 - values[::-1], margin[::-1])[::-1]
     return linear(Method.ISOTONIC, rates.scores, values)
+
+
+def _off_zero(rising: FloatArray, margin: FloatArray) -> FloatArray:
+    """Lift the first values by their margins, though not above the first that needs no lift."""
+    clear = int(np.argmax(rising >= margin))
+    lifted = np.minimum(np.maximum(rising[:clear], margin[:clear]), rising[clear])
+    return np.concatenate([np.maximum.accumulate(lifted), rising[clear:]])
 
 
 def linear(method: Method, scores: FloatArray, values: FloatArray) -> Calibrator:
