@@ -98,12 +98,12 @@ class BucketRates:
         )
 
     def only(self, kept: IntArray) -> "BucketRates":
-        """Some of the buckets, for cross-fitting; edges stay those of the whole."""
+        """Some of the buckets, for cross-fitting; each then reaches to the next one kept."""
         ends = np.append(self.piece_starts[1:], len(self.piece_scores))
         sizes = (ends - self.piece_starts)[kept]
         pieces = np.concatenate([np.arange(self.piece_starts[i], ends[i]) for i in kept])
         return BucketRates(
-            self.edges,
+            np.concatenate([self.edges[:1], self.edges[kept[1:]], self.edges[-1:]]),
             self.totals[kept],
             self.positives[kept],
             self.noise_variance[kept],
