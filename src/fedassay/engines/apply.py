@@ -50,7 +50,8 @@ def apply_file(
         try:
             # From CSV to CSV columns travel as text, so that 007 stays 007.
             for batch in _batches(source, as_text=is_target_csv):
-                extended = _with_calibrated(batch, calibrator, score)
+                with reading(source):
+                    extended = _with_calibrated(batch, calibrator, score)
                 if writer is None:
                     writer = _writer(draft, target, extended.schema)
                 writer.write_batch(extended)
