@@ -1,11 +1,12 @@
 """Choosing a calibrator does no harm, over many kinds of scores and privacy."""
 
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
 
-from fedassay import Examples, Privacy, Request, choose
+from fedassay import Choice, Examples, Privacy, Request, choose
 from fedassay.calibration import Method, fit_auto
 from fedassay.engines.simulation import simulate
 from fedassay.engines.tables import Cohort
@@ -35,6 +36,11 @@ def true_probability(kind: str, scores: FloatArray) -> FloatArray:
             return scores
 
 
+@cache
+def planned(privacy: Privacy, epsilon: Fraction | None, rows: int) -> Choice:
+    return choose(Request(privacy=privacy, epsilon=epsilon, clients=rows))
+
+
 def case(index: int) -> tuple[float, float, Method]:
     """Mean squared distance to the truth of the raw score and of auto's, and its method."""
     generator = np.random.default_rng(index)
@@ -47,7 +53,7 @@ def case(index: int) -> tuple[float, float, Method]:
     truth = true_probability(kind, scores)
     labels = (generator.random(rows) < truth).astype(np.uint8)
     privacy, epsilon = MODELS[index // 5 % 4]
-    choice = choose(Request(privacy=privacy, epsilon=epsilon, clients=rows))
+    choice = planned(privacy, epsilon, rows)
     histogram = simulate(
         choice.survey,
         Cohort(Examples.of(labels, scores), None, rows),
@@ -63,10 +69,10 @@ def case(index: int) -> tuple[float, float, Method]:
 def test_auto_is_never_much_worse_than_the_raw_score() -> None:
     cases = [case(index) for index in range(full(200, 40))]
     harms = np.array([after - before for before, after, _ in cases])
-    # In the units of a probability; seeds are fixed, so this does not vary between runs.
-    assert np.sqrt(np.maximum(harms, 0.0)).max() < 0.05
-    assert harms.mean() < 0.0
-    declined = [before for before, _, method in cases if method is Method.NONE]
-    mended = [before for before, _, method in cases if method is not Method.NONE]
-    assert len(declined) > 0.2 * len(cases)
-    assert np.mean(declined) < 0.3 * np.mean(mended)
+    # Seeds are fixed, so this does not vary between runs. With 2,000 clients a map that has one
+    # parameter too many is off by about 1 / sqrt(2,000) = 0.02.
+    assert np.sqrt(np.maximum(harms, 0.0)).max() < 0.025
+    assert np.mean(harms > 1e-4) < 0.03
+    assert harms.mean() < -0.001
+    declined = [method is Method.NONE for before, _, method in cases if before < 1e-12]
+    assert np.mean(declined) > 0.9

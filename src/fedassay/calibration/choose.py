@@ -1,7 +1,7 @@
 """Which calibrator, if any: by the error that each is expected to make."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
@@ -17,6 +17,7 @@ from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
 
 _FOLDS = 5
+_FEWEST = 4
 _MOST_BUCKETS = 400
 # By how many standard deviations of the difference a map must beat the raw score.
 _BETTER = 1.0
@@ -91,39 +92,38 @@ def fit(
 def fit_auto(histogram: ScoreHistogram, *, monotone: bool = False) -> Calibrator:
     """The method with the smallest expected error, or none with the reason why.
 
-    Buckets are dealt into five folds; every method is fitted without one and compared with its
-    rates, whose sampling and noise variance is known and taken off.
+    Buckets are dealt into five folds, or each is one where they are few; every method is fitted
+    without a fold and compared with its rates, whose sampling and noise variance is known and
+    taken off.
     """
     try:
         rates = bucket_rates(histogram, most=_MOST_BUCKETS)
     except SingleClass as error:
         return Calibrator.identity(f"not calibrated: {error}")
-    if len(rates) < 2 * _FOLDS:
-        folds = 2
-        if len(rates) < 4:
-            return Calibrator.identity(
-                f"not calibrated: the tally has {len(rates)} bucket(s) clear of the privacy "
-                "noise; at least 4 are needed to compare calibrators."
-            )
-    else:
-        folds = _FOLDS
+    if len(rates) < _FEWEST:
+        return Calibrator.identity(
+            f"not calibrated: the tally has {len(rates)} bucket(s) clear of the privacy noise; at "
+            f"least {_FEWEST} are needed to compare calibrators."
+        )
+    # With few buckets, a map has to see all but one.
+    folds = _FOLDS if len(rates) >= 4 * _FOLDS else len(rates)
     errors = expected_errors(rates, folds=folds, monotone=monotone)
     raw = errors[Method.NONE]
-    best = min(errors.values(), key=_pessimistic(raw))
     figures = ", ".join(f"{e.method.value} {_root(e.mean_square)}" for e in errors.values())
-    if best.method is Method.NONE:
-        return Calibrator.identity(
-            "not calibrated: no method is expected to be nearer to the truth than the raw score "
-            f"by more than its uncertainty. Expected distances: {figures}."
+    for expected in sorted(errors.values(), key=_pessimistic(raw)):
+        if expected.method is Method.NONE:
+            break
+        try:
+            found = CANDIDATES[expected.method](rates)
+        except SettingInvalid:
+            continue
+        name = expected.method.value
+        return replace(
+            found, reason=f"{name} has the smallest expected distance to the truth: {figures}."
         )
-    found = CANDIDATES[best.method](rates)
-    return Calibrator(
-        found.method,
-        found.edges,
-        found.values,
-        found.interpolation,
-        found.parameters,
-        f"{best.method.value} has the smallest expected distance to the truth: {figures}.",
+    return Calibrator.identity(
+        "not calibrated: no method is expected to be nearer to the truth than the raw score "
+        f"by more than its uncertainty. Expected distances: {figures}."
     )
 
 

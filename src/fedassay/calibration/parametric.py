@@ -128,13 +128,19 @@ def _scored(
         information = weighted @ slope.T
         information += _RIDGE * np.trace(information) * np.eye(len(information))
         step = np.zeros_like(found)
+        if not np.linalg.det(information / max(float(np.trace(information)), 1e-300)) > 0.0:
+            raise _runs_off(family)
         step[free] = np.linalg.solve(information, weighted @ (observed - mean))
     if not (np.abs(found) < _STEEPEST).all():
-        raise SettingInvalid(
-            f"the {family.method.value} curve runs off to infinity on these counts: the score "
-            "separates the classes, or noise does. Use isotonic calibration."
-        )
+        raise _runs_off(family)
     return found
+
+
+def _runs_off(family: Family) -> SettingInvalid:
+    return SettingInvalid(
+        f"the {family.method.value} curve runs off to infinity on these counts: the score "
+        "separates the classes, or noise does. Use isotonic calibration."
+    )
 
 
 def _loss(
