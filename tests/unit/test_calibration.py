@@ -203,6 +203,16 @@ def test_auto_leaves_a_calibrated_score_alone_and_mends_another() -> None:
     assert np.mean((mended.predict(scores) - truth) ** 2) < 0.05 * np.mean((scores - truth) ** 2)
 
 
+def test_auto_mends_a_score_of_few_values() -> None:
+    generator = np.random.default_rng(2)
+    scores = generator.choice([0.0, 0.1, 0.5, 0.9, 1.0], 20_000)
+    labels = (generator.random(20_000) < 0.05 + 0.8 * scores).astype(np.int64)
+    found = fit_auto(ScoreHistogram.from_scores(labels, scores))
+    assert np.abs(found.predict(scores) - (0.05 + 0.8 * scores)).max() < 0.03
+    lone = fit_auto(ScoreHistogram.from_scores(labels, np.full(20_000, 0.3)))
+    assert lone.predict([0.3])[0] == pytest.approx(labels.mean(), abs=0.01)
+
+
 def test_auto_declines_where_noise_drowns_the_tally() -> None:
     found = fit_auto(with_noise(*drawn(300), 30.0, cells=16))
     assert found.method is Method.NONE

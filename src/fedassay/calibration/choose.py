@@ -17,6 +17,7 @@ from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
 
 _FOLDS = 5
+_FEW = 4 * _FOLDS
 _FEWEST = 4
 _MOST_BUCKETS = 400
 # By how many standard deviations of the difference a map must beat the raw score.
@@ -92,22 +93,21 @@ def fit(
 def fit_auto(histogram: ScoreHistogram, *, monotone: bool = False) -> Calibrator:
     """The method with the smallest expected error, or none with the reason why.
 
-    Buckets are dealt into five folds, or each is one where they are few; every method is fitted
-    without a fold and compared with its rates, whose sampling and noise variance is known and
-    taken off.
+    Buckets are dealt into five folds; every method is fitted without one and compared with its
+    rates, whose sampling and noise variance is known and taken off. Where buckets are few
+    and exact, a method sees them all, and what it gains by following their noise is added
+    (Stein 1981).
     """
     try:
         rates = bucket_rates(histogram, most=_MOST_BUCKETS)
     except SingleClass as error:
         return Calibrator.identity(f"not calibrated: {error}")
-    if len(rates) < _FEWEST:
+    if rates.noise_variance.any() and len(rates) < _FEWEST:
         return Calibrator.identity(
             f"not calibrated: the tally has {len(rates)} bucket(s) clear of the privacy noise; at "
             f"least {_FEWEST} are needed to compare calibrators."
         )
-    # With few buckets, a map has to see all but one.
-    folds = _FOLDS if len(rates) >= 4 * _FOLDS else len(rates)
-    errors = expected_errors(rates, folds=folds, monotone=monotone)
+    errors = expected_errors(rates, monotone=monotone)
     raw = errors[Method.NONE]
     figures = ", ".join(f"{e.method.value} {_root(e.mean_square)}" for e in errors.values())
     for expected in sorted(errors.values(), key=_pessimistic(raw)):
@@ -136,35 +136,52 @@ def _pessimistic(raw: ExpectedError) -> Callable[[ExpectedError], float]:
     return judged
 
 
-def expected_errors(
-    rates: BucketRates, *, folds: int = _FOLDS, monotone: bool = False
-) -> dict[Method, ExpectedError]:
+def expected_errors(rates: BucketRates, *, monotone: bool = False) -> dict[Method, ExpectedError]:
     """Every candidate's expected error; those that cannot be fitted are left out."""
     shares = rates.totals / rates.totals.sum()
     raw = rates.scores
+    is_exact = not rates.noise_variance.any()
+    judge = _moved if is_exact and len(rates) < _FEW else _crossed
     found = {}
     for method, fitted in CANDIDATES.items():
         if monotone and not method.is_monotone:
             continue
         try:
-            predicted = _crossed(rates, fitted, folds)
+            predicted, slopes = judge(rates, fitted)
         except SettingInvalid:
             continue
-        square = (rates.rates - predicted) ** 2 - rates.variance
+        square = (rates.rates - predicted) ** 2 + (2.0 * slopes - 1.0) * rates.variance
         gain = 4.0 * shares**2 * (predicted - raw) ** 2 * rates.variance
         found[method] = ExpectedError(method, float(shares @ square), sqrt(float(gain.sum())))
     return found
 
 
-def _crossed(rates: BucketRates, fitted: Fit, folds: int) -> FloatArray:
-    """Predictions for every bucket from a map that did not see it."""
+def _crossed(rates: BucketRates, fitted: Fit) -> tuple[FloatArray, FloatArray]:
+    """Predictions for every bucket from a map that did not see it, and so did not move with it."""
+    # With few buckets, a map has to see all but one.
+    folds = _FOLDS if len(rates) >= _FEW else len(rates)
     fold = np.arange(len(rates)) % folds
     predicted = np.empty(len(rates))
     for held in range(folds):
         seen, unseen = np.flatnonzero(fold != held), np.flatnonzero(fold == held)
         test = rates.only(unseen)
         predicted[unseen] = test.averaged(fitted(rates.only(seen)).predict(test.piece_scores))
-    return predicted
+    return predicted, np.zeros(len(rates))
+
+
+def _moved(rates: BucketRates, fitted: Fit) -> tuple[FloatArray, FloatArray]:
+    """Predictions from a map that saw every bucket, and how far each follows its own rate."""
+    predicted = rates.averaged(fitted(rates).predict(rates.piece_scores))
+    slopes = np.empty(len(rates))
+    for bucket, step in enumerate(np.sqrt(rates.variance)):
+        # Towards one half, where there is room.
+        step = step if rates.rates[bucket] < 0.5 else -step  # noqa: PLW2901
+        positives = rates.positives.copy()
+        positives[bucket] += step * rates.totals[bucket]
+        other = replace(rates, positives=positives)
+        again = rates.averaged(fitted(other).predict(rates.piece_scores))
+        slopes[bucket] = (again[bucket] - predicted[bucket]) / step
+    return predicted, slopes
 
 
 def _root(square: float) -> str:
