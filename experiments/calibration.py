@@ -198,7 +198,7 @@ def page(folder: Path, *, trials: int, quick: bool) -> Iterator[str]:
         "Written by `python -m experiments.calibration`; every figure comes from one run. A random "
         f"half of the rows are the clients that fit, the other half are tested; means over "
         f"{trials} trials. ECE has {_BINS} bins of equal width and is that of the test rows, "
-        "whose own sampling adds about 0.003 to 0.005 to it; *true ECE* and *distance* (root "
+        "whose own sampling adds to it (compare true ECE); *true ECE* and *distance* (root "
         "mean square) are against the true probability, where it is known. *Plain* methods take "
         "noisy counts at face value. The paper's levels are 0.01 (secure), 0.01 (distributed, "
         "ε = 1) and 0.02 (local, ε = 5)."
