@@ -26,6 +26,7 @@ verify: $(VENV)/.test  ## the statistical tests at full size
 experiments: $(VENV)/.runtime  ## studies of accuracy; writes experiments/*.md
 	$(BIN)/python -m experiments.distributed
 	$(BIN)/python -m experiments.grids
+	$(BIN)/python -m experiments.calibration
 
 bench: $(VENV)/.bench  ## benchmarks against peers; writes benchmarks/README.md
 	$(BIN)/python -m benchmarks

@@ -474,3 +474,76 @@ def test_help_has_examples(run: Run) -> None:
         assert result.code == 0
         assert "Example" in result.out
         assert f"fedassay {' '.join(command)}" in result.out
+
+
+@pytest.fixture
+def assessment_file(run: Run, tmp_path: Path) -> Path:
+    folder = tmp_path / "result"
+    assert run("simulate", BUNDLED, "--seed", 1, "--out", folder).code == 0
+    return folder / "assessment.json"
+
+
+def test_an_assessment_becomes_a_calibrator_that_is_applied_to_a_table(
+    run: Run, tmp_path: Path, assessment_file: Path
+) -> None:
+    calibrator, target = tmp_path / "calibrator.json", tmp_path / "out.parquet"
+    for method in ("auto", "binning", "bbq", "isotonic", "sigmoid", "beta", "temperature"):
+        result = run("calibrate", assessment_file, "--method", method, "-o", calibrator)
+        assert result.code == 0, result.err
+    assert json.loads(calibrator.read_text())["format"] == "fedassay.calibrator/1"
+    assert run("apply", calibrator, BUNDLED, "-o", target).code == 0
+    before, after = pq.read_table(BUNDLED), pq.read_table(target)
+    assert after.column_names == [*before.column_names, "calibrated"]
+    assert after.drop_columns(["calibrated"]).equals(before)
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.csv.gz"])
+def test_apply_keeps_the_text_of_a_csv(
+    run: Run, tmp_path: Path, assessment_file: Path, name: str
+) -> None:
+    calibrator, target = tmp_path / "calibrator.json", tmp_path / name
+    assert run("calibrate", assessment_file, "-o", calibrator).code == 0
+    table = write_csv(tmp_path / "in.csv", '007,0.250,"a, b"\n008,1,', header="id,score,note")
+    assert run("apply", calibrator, table, "-o", target).code == 0
+    opened = gzip.open if name.endswith("gz") else open
+    with opened(target, "rt") as stream:
+        lines = str(stream.read()).splitlines()
+    assert lines[0] == "id,score,note,calibrated"
+    assert lines[1].startswith('007,0.250,"a, b",0.')
+    assert lines[2].startswith("008,1,,")
+
+
+def test_apply_refuses_what_it_cannot_map(run: Run, tmp_path: Path, assessment_file: Path) -> None:
+    calibrator, target = tmp_path / "calibrator.json", tmp_path / "out.csv"
+    assert run("calibrate", assessment_file, "-o", calibrator).code == 0
+    bad = write_csv(tmp_path / "bad.csv", f"1.{CANARY},0")
+    check_refused(run("apply", calibrator, bad, "-o", target), "ScoreOutOfRange")
+    text = write_csv(tmp_path / "text.csv", "high,0")
+    check_refused(run("apply", calibrator, text, "-o", target), "text.csv")
+    twice = write_csv(tmp_path / "twice.csv", "0.5,1", header="score,calibrated")
+    check_refused(run("apply", calibrator, twice, "-o", target), "already")
+    good = write_csv(tmp_path / "good.csv", "0.5,1")
+    check_refused(run("apply", assessment_file, good, "-o", target), "fedassay.calibrator/1")
+    check_refused(run("apply", calibrator, good, "-o", tmp_path / "no" / "o.csv"), "written")
+    assert not target.exists()
+    assert not list(tmp_path.glob(".*part"))
+
+
+def test_calibrate_refuses_a_map_that_falls_when_it_must_rise(
+    run: Run, tmp_path: Path, assessment_file: Path
+) -> None:
+    target = tmp_path / "calibrator.json"
+    refused = run("calibrate", assessment_file, "--method", "bbq", "--monotone", "-o", target)
+    check_refused(refused, "SettingInvalid", "isotonic")
+    assert not target.exists()
+
+
+def test_simulate_reports_calibration_on_clients_held_out(run: Run) -> None:
+    result = run("simulate", BUNDLED, "--calibrate", "--json", "--seed", 4)
+    content = json.loads(result.out)["calibration"]
+    assert content["fitting_clients"] == content["held_out_rows"] == 50_000
+    assert set(content["before"]) == set(content["after"]) == {"ece", "brier", "log_loss"}
+    assert content["after"]["brier"] < content["before"]["brier"] + 1e-4
+    assert "calibration" not in json.loads(run("simulate", BUNDLED, "--json").out)
+    shown = run("simulate", BUNDLED, "--calibrate", "--client", "carrier")
+    assert "fitted on 8 clients" in shown.out

@@ -13,6 +13,7 @@ from types import ModuleType
 import pytest
 
 import fedassay
+import fedassay.calibration
 import fedassay.metrics
 from tests.tables import ROOT
 
@@ -42,7 +43,7 @@ def public_objects() -> Iterator[tuple[str, object]]:
                         yield f"{module.__name__}.{name}.{method}", function
 
 
-@pytest.mark.parametrize("module", [fedassay, fedassay.metrics])
+@pytest.mark.parametrize("module", [fedassay, fedassay.calibration, fedassay.metrics])
 def test_every_exported_name_exists_and_is_documented(module: ModuleType) -> None:
     assert len(set(module.__all__)) == len(module.__all__)
     for name in module.__all__:

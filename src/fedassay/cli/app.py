@@ -6,6 +6,7 @@ import sys
 import typer
 
 from fedassay import __version__
+from fedassay.cli.calibrate import apply, calibrate
 from fedassay.cli.console import err, out
 from fedassay.cli.demo import demo
 from fedassay.cli.files import answer, new_survey, show, tally
@@ -29,6 +30,8 @@ app.add_typer(survey_app, name="survey")
 app.command("answer")(answer)
 app.command("tally")(tally)
 app.command("show")(show)
+app.command("calibrate")(calibrate)
+app.command("apply")(apply)
 
 
 @app.callback(invoke_without_command=True)

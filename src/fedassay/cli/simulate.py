@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ from fedassay.cli import options
 from fedassay.cli.console import err, estimates_table, out, progress, reasons
 from fedassay.cli.plots import write_plots
 from fedassay.decode import decode
+from fedassay.engines.heldout import HeldOut, held_out, split_clients
 from fedassay.engines.rows import row_metrics
 from fedassay.engines.simulation import tally_cohort, tally_each_client
 from fedassay.engines.tables import Cohort, Columns, read_cohort, read_reference, row_count
@@ -78,6 +80,9 @@ def simulate_command(
         bool,
         typer.Option("--each-client", help="Make, send and add every client's report for real."),
     ] = False,
+    calibrate: Annotated[
+        bool, typer.Option("--calibrate", help="Calibrate on half the clients, test on the rest.")
+    ] = False,
     out_dir: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Write results and plots there.")
     ] = None,
@@ -94,30 +99,30 @@ def simulate_command(
     with progress("reading rows", row_count(file)) as advance:
         cohort = read_cohort(file, columns, progress=advance)
     exact = row_metrics(cohort.examples, thresholds)
-    choice = choose(
-        Request(
-            privacy=privacy,
-            epsilon=options.parse_fraction(epsilon, "epsilon"),
-            clients=cohort.clients,
-            examples=_expected_examples(cohort, unit, max_examples),
-            positive_rate=positive_rate,
-            preset=preset,
-            levels=levels,
-            height=height,
-            fanout=fanout,
-            budget=options.parse_budget(budget),
-            buckets=buckets,
-            thresholds=thresholds,
-            reference=None if reference is None else read_reference(reference, columns),
-            unit=Unit(unit, max_examples),
-            minimum_reports=minimum_reports,
-            colluders=colluders,
-        )
+    request = Request(
+        privacy=privacy,
+        epsilon=options.parse_fraction(epsilon, "epsilon"),
+        clients=cohort.clients,
+        examples=_expected_examples(cohort, unit, max_examples),
+        positive_rate=positive_rate,
+        preset=preset,
+        levels=levels,
+        height=height,
+        fanout=fanout,
+        budget=options.parse_budget(budget),
+        buckets=buckets,
+        thresholds=thresholds,
+        reference=None if reference is None else read_reference(reference, columns),
+        unit=Unit(unit, max_examples),
+        minimum_reports=minimum_reports,
+        colluders=colluders,
     )
+    choice = choose(request)
     results, last = run_trials(
         choice, cohort, thresholds=thresholds, trials=trials, seed=seed, each_client=each_client
     )
-    content = {
+    tested = calibrate_half(request, cohort, seed=seed) if calibrate else None
+    content: dict[str, Any] = {
         "format": SIMULATION_FORMAT,
         "rows": len(cohort.examples),
         "clients": cohort.clients,
@@ -126,12 +131,16 @@ def simulate_command(
         "trials": [estimates_json(result) for result in results],
         "seconds": time.perf_counter() - started,
     }
+    if tested is not None:
+        content["calibration"] = calibration_json(tested)
     if out_dir is not None:
         save_results(out_dir, content, last)
     if as_json:
         typer.echo(json.dumps(content, allow_nan=False))
         return
     print_results(cohort, results, exact, last)
+    if tested is not None:
+        print_calibration(tested)
     if out_dir is not None:
         out.print(f"\nWrote {out_dir}/: assessment.json, simulation.json, curves.png", markup=False)
 
@@ -169,6 +178,45 @@ def run_trials(
             histogram = decode(choice.survey, tally, readout=choice.readout)
             results.append(named_metrics(histogram, thresholds, buckets=choice.readout.buckets))
     return results, Assessment(choice.survey, tally, choice.readout, thresholds)
+
+
+def calibrate_half(request: Request, cohort: Cohort, *, seed: int | None) -> HeldOut:
+    """Survey a random half of the clients for a calibrator, and test it on the other's rows."""
+    split, noise = np.random.SeedSequence(seed, spawn_key=(2**30,)).spawn(2)
+    fitting, testing = split_clients(cohort, np.random.default_rng(split))
+    half = replace(
+        request,
+        clients=fitting.clients,
+        examples=_expected_examples(fitting, request.unit.kind, request.unit.max_examples),
+        minimum_reports=None
+        if request.minimum_reports is None
+        else min(request.minimum_reports, fitting.clients),
+    )
+    return held_out(choose(half), fitting, testing, randomness=SimulatedRandomness(noise))
+
+
+def calibration_json(tested: HeldOut) -> dict[str, Any]:
+    """What a held-out calibration found, in JSON's terms."""
+    return {
+        "method": tested.calibrator.method.value,
+        "reason": tested.calibrator.reason,
+        "fitting_clients": tested.fitting_clients,
+        "held_out_rows": tested.rows,
+        "bins": 20,
+        "before": tested.before,
+        "after": tested.after,
+    }
+
+
+def print_calibration(tested: HeldOut) -> None:
+    """Print errors before and after on the held-out rows."""
+    out.print(
+        f"\nCalibration ({tested.calibrator.method.value}) fitted on {tested.fitting_clients:,} "
+        f"clients, tested on the other {tested.rows:,} rows, ECE with 20 bins:"
+    )
+    for name, before in tested.before.items():
+        out.print(f"  {name:<9} {before:.5f} -> {tested.after[name]:.5f}")
+    err.print(tested.calibrator.reason, markup=False, soft_wrap=True)
 
 
 def save_results(folder: Path, content: dict[str, Any], assessment: Assessment) -> None:

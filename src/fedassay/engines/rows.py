@@ -45,6 +45,20 @@ def row_metrics(examples: Examples, thresholds: Sequence[float]) -> dict[str, fl
     return found
 
 
+def row_calibration(
+    examples: Examples, predictions: FloatArray, *, bins: int = 20
+) -> dict[str, float]:
+    """Calibration error in bins of equal width, Brier score and log loss of predictions."""
+    labels = examples.labels.astype(np.float64)
+    place = np.clip(np.ceil(predictions * bins).astype(np.int64) - 1, 0, bins - 1)
+    gaps = np.bincount(place, labels - predictions, bins)
+    return {
+        "ece": float(np.abs(gaps).sum() / len(labels)),
+        "brier": float(np.mean((predictions - labels) ** 2)),
+        "log_loss": _log_loss(predictions, labels),
+    }
+
+
 def _average_precision(above_p: FloatArray, above_n: FloatArray) -> float:
     steps = above_p[:-1] - above_p[1:]
     return float(steps @ (above_p[:-1] / (above_p[:-1] + above_n[:-1])) / above_p[0])

@@ -68,10 +68,10 @@ def read_cohort(path: Path, columns: Columns, *, progress: Progress | None = Non
 
 def read_reference(path: Path, columns: Columns) -> Examples | FloatArray:
     """Scores of a public reference, with labels if the file has that column."""
-    if columns.label in _column_names(path):
+    if columns.label in column_names(path):
         return read_cohort(path, Columns(columns.score, columns.label)).examples
     scores = [
-        checked_scores(_numbers(batch, columns.score))
+        checked_scores(numbers(batch, columns.score))
         for batch in _batches(path, [columns.score], None)
     ]
     return np.concatenate([np.zeros(0), *scores])
@@ -91,11 +91,11 @@ def count_file(
 
 def row_count(path: Path) -> int | None:
     """How many rows a file has, where its format tells without reading it."""
-    if _is_csv(path):
+    if is_csv(path):
         return None
     import pyarrow.parquet as pq
 
-    with _reading(path):
+    with reading(path):
         return int(pq.read_metadata(path).num_rows)
 
 
@@ -105,7 +105,7 @@ def _checked_batches(
     """Batches with their examples; the label coding must be one over the whole file."""
     seen: set[int] = set()
     for batch in _batches(path, columns.names, progress):
-        labels = _numbers(batch, columns.label)
+        labels = numbers(batch, columns.label)
         if labels.dtype.kind != "b" and len(labels):
             seen.update(value for value in (-1, 0) if (labels == value).any())
         if seen == {-1, 0}:
@@ -113,13 +113,13 @@ def _checked_batches(
                 "labels must use one coding, {0, 1} or {-1, 1}; found 0, and -1 too. "
                 "Map the column to two classes first."
             )
-        yield batch, Examples.of(labels, _numbers(batch, columns.score))
+        yield batch, Examples.of(labels, numbers(batch, columns.score))
 
 
 def _batches(path: Path, names: list[str], progress: Progress | None) -> Iterator[Any]:
-    _require_columns(path, names)
-    with _reading(path):
-        for batch in _csv_batches(path, names) if _is_csv(path) else _parquet_batches(path, names):
+    require_columns(path, names)
+    with reading(path):
+        for batch in _csv_batches(path, names) if is_csv(path) else _parquet_batches(path, names):
             yield batch
             if progress is not None:
                 progress(batch.num_rows)
@@ -141,9 +141,10 @@ def _csv_batches(path: Path, names: list[str]) -> Iterator[Any]:
         yield from reader
 
 
-def _column_names(path: Path) -> list[str]:
-    with _reading(path):
-        if _is_csv(path):
+def column_names(path: Path) -> list[str]:
+    """The names of a table's columns, in order."""
+    with reading(path):
+        if is_csv(path):
             from pyarrow import csv
 
             with csv.open_csv(path) as reader:
@@ -153,8 +154,9 @@ def _column_names(path: Path) -> list[str]:
         return list(pq.read_schema(path).names)
 
 
-def _require_columns(path: Path, names: list[str]) -> None:
-    present = _column_names(path)
+def require_columns(path: Path, names: list[str]) -> None:
+    """Raise `ColumnMissing` with a hint unless all these columns are there, once each."""
+    present = column_names(path)
     for name in names:
         if present.count(name) > 1:
             raise FileInvalid(
@@ -184,7 +186,7 @@ def _listed(names: list[str]) -> str:
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[None]:
+def reading(path: Path) -> Iterator[None]:
     """Turn what goes wrong with a file into one line that withholds its values."""
     import pyarrow as pa
 
@@ -194,7 +196,7 @@ def _reading(path: Path) -> Iterator[None]:
         yield
     except pa.ArrowInvalid as error:
         raise FileInvalid(
-            f"{path}: not a readable {'CSV' if _is_csv(path) else 'Parquet'} table, or a column "
+            f"{path}: not a readable {'CSV' if is_csv(path) else 'Parquet'} table, or a column "
             "changes its type on the way (values withheld). Check the file, or save it as Parquet."
         ) from error
     except (OSError, pa.ArrowException) as error:
@@ -202,7 +204,8 @@ def _reading(path: Path) -> Iterator[None]:
         raise FileInvalid(f"{path}: cannot be read ({reason}). Check the path.") from error
 
 
-def _is_csv(path: Path) -> bool:
+def is_csv(path: Path) -> bool:
+    """Whether a table's name says CSV, or else Parquet; other names are errors."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in (".parquet", ".pq"):
         return False
@@ -213,7 +216,8 @@ def _is_csv(path: Path) -> bool:
     )
 
 
-def _numbers(batch: Any, name: str) -> npt.NDArray[np.generic]:
+def numbers(batch: Any, name: str) -> npt.NDArray[np.generic]:
+    """A column of numbers or booleans; nulls become NaN."""
     import pyarrow as pa
 
     column = batch.column(name)

@@ -1,0 +1,55 @@
+"""Calibrators fitted from a score histogram alone, and calibration error read from one."""
+
+from fedassay.calibration.bbq import fit_bbq
+from fedassay.calibration.binning import bucket_guideline, fit_binning
+from fedassay.calibration.bins import Bins, ReliabilityDiagram, reliability_diagram
+from fedassay.calibration.calibrator import Calibrator, Interpolation, Method
+from fedassay.calibration.choose import fit, fit_auto
+from fedassay.calibration.decomposition import Decomposition, brier_parts, log_loss_parts
+from fedassay.calibration.displays import CalibrationDisplay
+from fedassay.calibration.ece import ece, mce, signed_gap
+from fedassay.calibration.estimators import (
+    AutoCalibrator,
+    BBQCalibrator,
+    BetaCalibrator,
+    BinningCalibrator,
+    CalibratedModel,
+    IsotonicCalibrator,
+    SigmoidCalibrator,
+    TemperatureCalibrator,
+)
+from fedassay.calibration.isotonic import fit_isotonic
+from fedassay.calibration.parametric import fit_beta, fit_sigmoid, fit_temperature
+
+__all__ = [
+    "AutoCalibrator",
+    "BBQCalibrator",
+    "BetaCalibrator",
+    "BinningCalibrator",
+    "Bins",
+    "CalibratedModel",
+    "CalibrationDisplay",
+    "Calibrator",
+    "Decomposition",
+    "Interpolation",
+    "IsotonicCalibrator",
+    "Method",
+    "ReliabilityDiagram",
+    "SigmoidCalibrator",
+    "TemperatureCalibrator",
+    "brier_parts",
+    "bucket_guideline",
+    "ece",
+    "fit",
+    "fit_auto",
+    "fit_bbq",
+    "fit_beta",
+    "fit_binning",
+    "fit_isotonic",
+    "fit_sigmoid",
+    "fit_temperature",
+    "log_loss_parts",
+    "mce",
+    "reliability_diagram",
+    "signed_gap",
+]

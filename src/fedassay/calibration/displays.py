@@ -1,0 +1,84 @@
+"""Reliability diagrams, drawn as scikit-learn draws them."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from fedassay.calibration.bins import Bins, ReliabilityDiagram, reliability_diagram
+from fedassay.calibration.calibrator import Calibrator
+from fedassay.calibration.ece import ece
+from fedassay.estimate import Estimate
+from fedassay.histogram import ScoreHistogram
+
+
+@dataclass(slots=True, eq=False)
+class CalibrationDisplay:
+    """Observed against predicted rates with 95 % intervals, and where examples lie.
+
+    `from_histogram` computes and draws; `plot` draws again on other axes.
+    """
+
+    diagram: ReliabilityDiagram
+    ece: Estimate
+    name: str = "federation"
+    ax_: Any = None
+
+    @classmethod
+    def from_histogram(
+        cls,
+        histogram: ScoreHistogram,
+        *,
+        bins: int = 20,
+        strategy: Bins = Bins.WIDTH,
+        calibrator: Calibrator | None = None,
+        name: str = "federation",
+        ax: Any = None,
+    ) -> Self:
+        """Compute the diagram and draw it."""
+        diagram = reliability_diagram(
+            histogram, bins=bins, strategy=strategy, calibrator=calibrator
+        )
+        error = ece(histogram, bins=bins, strategy=strategy, calibrator=calibrator)
+        return cls(diagram, error, name).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> Self:
+        """Draw on the given axes, or on new ones."""
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            ax = plt.subplots(figsize=(5, 5), layout="constrained")[1]
+        self.ax_ = ax
+        shown = self.diagram
+        low, high = (np.clip(end, 0.0, 1.0) for end in (shown.low, shown.high))
+        # Only what is shown is clipped to where a rate can lie.
+        true = np.clip(shown.prob_true, 0.0, 1.0)
+        ax.plot([0, 1], [0, 1], linestyle=":", color="grey", linewidth=1, label="calibrated")
+        ax.errorbar(
+            shown.prob_pred,
+            true,
+            yerr=[true - np.minimum(low, true), np.maximum(high, true) - true],
+            marker="o",
+            markersize=4,
+            linewidth=1,
+            label=f"{self.name} (ECE = {self.ece.value:.4f})",
+        )
+        largest = max(float(shown.share.max()), 1e-300) if len(shown.share) else 1.0
+        ax.vlines(
+            shown.prob_pred,
+            0.0,
+            0.15 * shown.share / largest,
+            color="grey",
+            alpha=0.4,
+            linewidth=5,
+            label="share of examples",
+        )
+        ax.set(
+            xlabel="Predicted probability",
+            ylabel="Observed share of positives",
+            xlim=(-0.01, 1.01),
+            ylim=(-0.01, 1.01),
+            aspect="equal",
+        )
+        ax.legend(loc="upper left", frameon=False)
+        return self

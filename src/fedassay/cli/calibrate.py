@@ -1,0 +1,101 @@
+"""`calibrate` and `apply`: from an assessment to probabilities in a table."""
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedassay.assessment import Assessment
+from fedassay.calibration import Calibrator, Method, ece, fit, fit_auto
+from fedassay.cli import options
+from fedassay.cli.console import err, out, progress
+from fedassay.engines.apply import apply_file
+from fedassay.engines.tables import row_count
+from fedassay.histogram import ScoreHistogram
+from fedassay.survey import Survey
+
+
+class MethodChoice(Enum):
+    """The methods as the command line names them."""
+
+    AUTO = "auto"
+    BINNING = "binning"
+    BBQ = "bbq"
+    ISOTONIC = "isotonic"
+    SIGMOID = "sigmoid"
+    BETA = "beta"
+    TEMPERATURE = "temperature"
+
+    @property
+    def method(self) -> Method | None:
+        """The library's method; None chooses."""
+        return None if self is MethodChoice.AUTO else Method(self.value)
+
+
+def calibrate(
+    assessment: Annotated[Path, typer.Argument(metavar="ASSESSMENT", help="Assessment file.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Calibrator file.")
+    ],
+    method: Annotated[
+        MethodChoice, typer.Option("--method", help="How to fit; auto may decline.")
+    ] = MethodChoice.AUTO,
+    monotone: Annotated[
+        bool, typer.Option("--monotone", help="Refuse a map that would change ranks.")
+    ] = False,
+) -> None:
+    """Fit a calibrator to an assessment's tally; no rows are needed.
+
+    [bold]Examples[/bold]
+
+      fedassay calibrate result/assessment.json -o calibrator.json
+
+      fedassay calibrate result/assessment.json --method isotonic -o calibrator.json
+    """
+    loaded = Assessment.load(assessment)
+    histogram = loaded.histogram()
+    found = _fitted(histogram, loaded.survey, method.method, monotone=monotone)
+    found.save(output)
+    out.print(f"Wrote {output}: {found.method.value}, {len(found.values):,} values.", markup=False)
+    out.print(f"ECE of the scores, 20 bins: {_shown(histogram)}", markup=False)
+    if found.reason:
+        err.print(found.reason, markup=False, soft_wrap=True)
+
+
+def _fitted(
+    histogram: ScoreHistogram, survey: Survey, method: Method | None, *, monotone: bool
+) -> Calibrator:
+    if method is None:
+        return fit_auto(histogram, monotone=monotone)
+    epsilon = survey.epsilon if survey.is_local else None
+    found = fit(histogram, method, local_epsilon=None if epsilon is None else float(epsilon))
+    return found.require_monotone() if monotone else found
+
+
+def _shown(histogram: ScoreHistogram) -> str:
+    estimate = ece(histogram)
+    if not estimate.is_available:
+        return "not enough data"
+    low, high = estimate.interval()
+    return f"{estimate.value:.4f} [{max(low, 0.0):.4f}, {high:.4f}]"
+
+
+def apply(
+    calibrator: Annotated[Path, typer.Argument(metavar="CALIBRATOR", help="Calibrator file.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Scored table: CSV or Parquet.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Table with one more column.")
+    ],
+    score: options.ScoreOption = "score",
+) -> None:
+    """Copy a table with a new column `calibrated`; all other columns stay.
+
+    [bold]Example[/bold]
+
+      fedassay apply calibrator.json scores.parquet -o calibrated.parquet
+    """
+    loaded = Calibrator.load(calibrator)
+    with progress("rows", row_count(file)) as advance:
+        rows = apply_file(loaded, file, output, score=score, progress=advance)
+    out.print(f"Wrote {output}: {rows:,} rows, calibrated by {loaded.method.value}.", markup=False)

@@ -1,0 +1,154 @@
+"""Calibration error from a histogram against brute force on rows, and under noise."""
+
+from math import sqrt
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from fedassay import Grid, ScoreHistogram
+from fedassay.calibration import (
+    Bins,
+    CalibrationDisplay,
+    Calibrator,
+    Method,
+    brier_parts,
+    ece,
+    fit_isotonic,
+    log_loss_parts,
+    mce,
+    reliability_diagram,
+    signed_gap,
+)
+from fedassay.errors import SettingInvalid
+from fedassay.hierarchy import Hierarchy
+from fedassay.noise import TreeNoise
+from tests.laws import full
+
+Floats = npt.NDArray[np.float64]
+CELLS = 200
+
+
+def rows_on_cells(rows: int, *, power: float = 1.4, seed: int = 0) -> tuple[Floats, Floats]:
+    """Labels, and scores in the middle of cells."""
+    generator = np.random.default_rng(seed)
+    scores = (np.floor(generator.beta(1.3, 1.7, rows) * CELLS) + 0.5) / CELLS
+    return (generator.random(rows) < scores**power).astype(np.float64), scores
+
+
+def exact(labels: Floats, scores: Floats) -> ScoreHistogram:
+    counted = ScoreHistogram.from_scores(labels, scores, grid=Grid.uniform(CELLS))
+    return ScoreHistogram(counted.edges, counted.counts, smooth=False)
+
+
+def by_rows(labels: Floats, predicted: Floats, bins: int) -> tuple[Floats, Floats, Floats]:
+    """Share, observed and mean predicted of every bin of equal width that has rows."""
+    found = []
+    for k in range(bins):
+        inside = (predicted <= (k + 1) / bins) & ((predicted > k / bins) | (k == 0))
+        if inside.any():
+            found.append((inside.mean(), labels[inside].mean(), predicted[inside].mean()))
+    share, observed, mean = np.array(found).T
+    return share, observed, mean
+
+
+@pytest.mark.parametrize("bins", [1, 7, 20, 100])
+def test_plain_errors_equal_brute_force_on_rows(bins: int) -> None:
+    labels, scores = rows_on_cells(3000)
+    histogram = exact(labels, scores)
+    for calibrator in (None, fit_isotonic(histogram)):
+        predicted = scores if calibrator is None else calibrator.predict(scores)
+        share, o, e = by_rows(labels, predicted, bins)
+        found = ece(histogram, bins=bins, calibrator=calibrator, debiased=False)
+        assert found.value == pytest.approx(share @ np.abs(o - e), abs=1e-12)
+        worst = mce(histogram, bins=bins, calibrator=calibrator, debiased=False)
+        assert worst.value == pytest.approx(np.abs(o - e).max(), abs=1e-12)
+        gap = signed_gap(histogram, calibrator=calibrator)
+        assert gap.value == pytest.approx(labels.mean() - predicted.mean(), abs=1e-12)
+
+
+def test_equal_mass_bins_hold_about_equally_many() -> None:
+    labels, scores = rows_on_cells(20_000)
+    diagram = reliability_diagram(exact(labels, scores), bins=10, strategy=Bins.MASS)
+    assert len(diagram.share) == 10
+    assert np.abs(diagram.share - 0.1).max() < 0.02
+    assert (np.diff(diagram.prob_pred) > 0.0).all()
+
+
+def test_parts_add_up_to_the_score_of_the_binned_rows() -> None:
+    labels, scores = rows_on_cells(3000)
+    histogram = exact(labels, scores)
+    # One bin per cell: predictions are equal within bins, so the parts are exact.
+    brier = brier_parts(histogram, bins=CELLS, debiased=False)
+    assert brier.score == pytest.approx(np.mean((labels - scores) ** 2), abs=1e-12)
+    log = log_loss_parts(histogram, bins=CELLS, debiased=False)
+    rows = -np.mean(np.where(labels == 1.0, np.log(scores), np.log1p(-scores)))
+    assert log.score == pytest.approx(rows, abs=1e-9)
+    assert brier.uncertainty.value == pytest.approx(labels.mean() * (1 - labels.mean()))
+
+
+def noisy(histogram: ScoreHistogram, sd: float, generator: np.random.Generator) -> ScoreHistogram:
+    drawn = generator.normal(0.0, sd, histogram.counts.shape)
+    model = TreeNoise(Hierarchy.flat(histogram.buckets), (np.full(histogram.counts.shape, sd**2),))
+    return ScoreHistogram(histogram.edges, histogram.counts + drawn, model)
+
+
+@pytest.mark.statistical
+def test_noise_raises_the_plain_error_and_hardly_the_debiased_one() -> None:
+    generator = np.random.default_rng(7)
+    trials = full(200, 40)
+    plain, debiased, parts = [], [], []
+    for trial in range(trials):
+        labels, scores = rows_on_cells(20_000, power=1.0, seed=trial)
+        histogram = noisy(exact(labels, scores), 40.0, generator)
+        plain.append(ece(histogram, debiased=False).value)
+        debiased.append(ece(histogram).value)
+        parts.append(brier_parts(histogram).reliability.value)
+    # The scores are calibrated. Seeds are fixed, so this does not vary between runs.
+    assert np.mean(plain) > 0.03
+    assert np.mean(debiased) < 0.3 * np.mean(plain)
+    assert abs(np.mean(parts)) < 6.0 * np.std(parts) / sqrt(trials) + 1e-4
+
+
+@pytest.mark.statistical
+def test_a_real_error_survives_debiasing() -> None:
+    generator = np.random.default_rng(8)
+    found, covered = [], 0
+    trials = full(200, 40)
+    for trial in range(trials):
+        labels, scores = rows_on_cells(40_000, power=2.0, seed=trial)
+        estimate = ece(noisy(exact(labels, scores), 20.0, generator))
+        truth = float(np.mean(scores - scores**2))
+        found.append(estimate.value - truth)
+        covered += truth in estimate.interval()
+    # Seeds are fixed, so this does not vary between runs.
+    assert abs(np.mean(found)) < 0.005
+    assert covered >= 0.74 * trials
+
+
+def test_a_coarse_histogram_gives_whole_buckets_to_bins() -> None:
+    labels, scores = rows_on_cells(5000)
+    coarse = ScoreHistogram.from_scores(labels, scores, grid=Grid.uniform(8))
+    diagram = reliability_diagram(coarse, bins=20)
+    assert len(diagram.share) <= 8
+    assert diagram.share.sum() == pytest.approx(1.0)
+
+
+def test_a_diagram_is_drawn_with_its_error() -> None:
+    from matplotlib.figure import Figure
+
+    labels, scores = rows_on_cells(2000)
+    axes = Figure().subplots()
+    display = CalibrationDisplay.from_histogram(exact(labels, scores), ax=axes)
+    assert display.ax_ is axes
+    assert any("ECE" in text.get_text() for text in axes.get_legend().get_texts())
+    assert (display.diagram.low <= display.diagram.prob_true).all()
+
+
+def test_settings_out_of_range_are_refused() -> None:
+    histogram = exact(*rows_on_cells(100))
+    for bins in (0, -3, 10**6):
+        with pytest.raises(SettingInvalid, match="bins"):
+            ece(histogram, bins=bins)
+    with pytest.raises(SettingInvalid, match="values must lie"):
+        Calibrator(Method.BINNING, np.array([0.0, 1.0]), np.array([0.0, 1.1]))
