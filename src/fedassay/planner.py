@@ -46,6 +46,7 @@ _REFERENCE_CELLS = 2**12
 _LEAVES = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024)
 _SHORTLIST = 8
 _MANY_LEAVES = 32
+_ARCSINE_BELOW = 64
 _MOST_INTERLEAVED = 48
 # Where nobody said how rare positives are, nor how good the classifier is: (rate, AUC).
 _UNKNOWN = ((0.3, 0.75), (0.3, 0.9), (0.03, 0.85))
@@ -243,7 +244,10 @@ def _grids(request: Request, leaves: int) -> list[Grid]:
     if request.reference is not None:
         shapes = [_warped(request.reference, leaves)]
     else:
-        shapes = [Grid.uniform(leaves), Grid.arcsine(leaves)]
+        shapes = [Grid.uniform(leaves)]
+        if leaves < _ARCSINE_BELOW:
+            # Finer ends pay while cells are few; among many, even ones feel less noise.
+            shapes.append(Grid.arcsine(leaves))
         if request.privacy is Privacy.DISTRIBUTED and leaves >= _MANY_LEAVES:
             # Two cells more cost little there, and scores of exactly 0 and 1 are common.
             shapes = [shape.with_ends() for shape in shapes]
