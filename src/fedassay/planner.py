@@ -251,8 +251,9 @@ def _grids(request: Request, leaves: int) -> list[Grid]:
         if request.privacy is Privacy.DISTRIBUTED and leaves >= _MANY_LEAVES:
             # Two cells more cost little there, and scores of exactly 0 and 1 are common.
             shapes = [shape.with_ends() for shape in shapes]
-    # Thresholds on edges are exact, but many among few cells take the place of better ones.
-    if 4 * len(request.thresholds) > leaves:
+    # Thresholds on edges are exact; but where every cell is dear, as under local privacy, many
+    # among few take the place of better ones.
+    if request.privacy is Privacy.LOCAL and 4 * len(request.thresholds) > leaves:
         return shapes
     pinned = [shape.with_edges_at(request.thresholds) for shape in shapes]
     return list(dict.fromkeys([*pinned, *shapes]))
