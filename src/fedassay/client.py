@@ -123,11 +123,11 @@ def make_answer(
         most = 1 if survey.is_local else survey.unit.max_examples
         leaf_counts = at_most(leaf_counts, most, dice)
     level = None
-    if isinstance(survey.levels, OneLevel) and (not survey.is_local or client_id is not None):
-        by_hash = survey.levels.by_hash and client_id is not None
-        level = (
-            hashed_level(survey, str(client_id)) if by_hash else choose_level(survey.levels, dice)
-        )
+    if isinstance(survey.levels, OneLevel):
+        if survey.levels.by_hash and client_id is not None:
+            level = hashed_level(survey, client_id)
+        elif not survey.is_local:
+            level = choose_level(survey.levels, dice)
     if survey.is_local:
         return Answer(tuple(_blocks(survey, leaf_counts, level, randomness)))
     return Answer((_report(survey, leaf_counts, level, randomness),))
