@@ -25,6 +25,7 @@ verify: $(VENV)/.test  ## the statistical tests at full size
 
 experiments: $(VENV)/.runtime  ## studies of accuracy; writes experiments/*.md
 	$(BIN)/python -m experiments.distributed
+	$(BIN)/python -m experiments.local
 	$(BIN)/python -m experiments.grids
 	$(BIN)/python -m experiments.calibration
 
