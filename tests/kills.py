@@ -6,6 +6,7 @@ import random
 import signal
 import time
 from collections.abc import Callable
+from functools import partial
 
 _TRACEME, _SYSCALL, _SETOPTIONS = 0, 24, 0x4200
 _EXIT_WITH_TRACER = 0x00100000
@@ -38,12 +39,16 @@ def _start(work: Work, *, traced: bool) -> tuple[int, int]:
             if traced:
                 _ptrace(_TRACEME, 0)
                 os.kill(os.getpid(), signal.SIGSTOP)
-            work(lambda: os.write(sender, b"x") and None)
+            work(partial(_announce, sender))
             status = 0
         finally:
             os._exit(status)
     os.close(sender)
     return pid, receiver
+
+
+def _announce(sender: int) -> None:
+    os.write(sender, b"x")
 
 
 def _announced(receiver: int) -> int:
