@@ -73,7 +73,7 @@ class Purse:
         ]
         number = self.receipt.entry.number
         lines.append(f"Ledger entry {number:,}; keep its head elsewhere:\n{self.receipt.head}")
-        out.print("\n".join(lines), markup=False, soft_wrap=True)
+        out.print("\n".join(lines), markup=False)
 
 
 def purse(

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fedassay.cli import options
-from fedassay.cli.accounts import NOBODY, WhoOption, WindowOption, WitnessOption
+from fedassay.cli.accounts import NOBODY, WhoOption, WindowOption, WitnessOption, check_output
 from fedassay.cli.console import err, out
 from fedassay.cli.ledger_views import (
     EXPORT_FORMAT,
@@ -24,6 +24,7 @@ from fedassay.cli.ledger_views import (
 from fedassay.engines.files import write_whole
 from fedassay.errors import SettingInvalid
 from fedassay.ledger import EVER, Budget, Entry, Ledger, Loss, Window
+from fedassay.ledger.mark import mark_path
 from fedassay.mechanisms import UnitKind
 
 app = typer.Typer(
@@ -51,7 +52,6 @@ def new_ledger(file: FileArgument, witness: WitnessOption = None) -> None:
     out.print(
         f"Wrote {file}. Set a budget next: fedassay ledger budget {file} --epsilon 1",
         markup=False,
-        soft_wrap=True,
     )
 
 
@@ -94,7 +94,7 @@ def show_ledger(
         )
     if any(balance.unbounded for balance in balances):
         out.print("\nexact: answers that no epsilon covers; they are recorded, not added up.")
-    out.print(f"\n{mark.entries:,} entries, head\n{mark.head}", markup=False, soft_wrap=True)
+    out.print(f"\n{mark.entries:,} entries, head\n{mark.head}", markup=False)
 
 
 @app.command("budget")
@@ -162,7 +162,6 @@ def budget_command(
         f"Set for {data_name(budget.data)}: {budget_words(budget)}.\n"
         f"Ledger entry {entry.number:,}; keep its head elsewhere:\n{entry.head}",
         markup=False,
-        soft_wrap=True,
     )
 
 
@@ -216,13 +215,13 @@ def export(
         raise SettingInvalid(
             f"an export ends in .jsonl or .csv; found {output.name[-40:]!r}. Rename it."
         )
+    check_output(output, file, mark_path(file), witness, account=None)
     ledger = Ledger(file, witness)
     entries, mark = ledger.entries(), ledger.mark()
     write_whole(writers[output.suffix](mark, entries).encode(), output)
     out.print(
         f"Wrote {output}: {len(entries):,} entries, head\n{mark.head}",
         markup=False,
-        soft_wrap=True,
     )
 
 
@@ -250,7 +249,6 @@ def accept(
         f"its budgets accordingly.\nLedger entry {entry.number:,}; keep its head elsewhere:\n"
         f"{entry.head}",
         markup=False,
-        soft_wrap=True,
     )
 
 
