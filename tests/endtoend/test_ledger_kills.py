@@ -22,7 +22,7 @@ from tests.kills import Announce, Work, can_trace, killed_after, killed_at_call,
 from tests.surveys import local_survey
 
 FULL = os.environ.get("FEDASSAY_VERIFY") == "1"
-STEP = 1 if FULL else 7
+STEP = 1 if FULL else 11
 TIMED = 150 if FULL else 15
 EPSILON = Fraction(1, 7)
 WARD = Part("ward")

@@ -162,9 +162,9 @@ class Ledger:
 
     def _set_marks(self) -> None:
         """Bring the marks up to date, under the lock, so that they never go back."""
-        with store.transaction(self.path, writable=True) as found:
+        with store.locked_tip(self.path) as tip:
             for place in self._marks():
-                self._mark_of(found).save(place)
+                Mark(*tip).save(place)
 
     def _check(self, found: store.Store) -> None:
         """Raise unless the file holds all that its marks have seen."""

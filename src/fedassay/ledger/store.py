@@ -144,6 +144,17 @@ def transaction(path: Path, *, writable: bool) -> Iterator[Store]:
 
 
 @contextmanager
+def locked_tip(path: Path) -> Iterator[tuple[str, int, str]]:
+    """The ledger's id, number of entries and head, unchecked, while nobody can add to it."""
+    with _errors(path), _connected(path, mode="rw") as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        (ledger_id,) = connection.execute("SELECT id FROM ledger").fetchone()
+        last = connection.execute("SELECT number, head FROM entries ORDER BY number DESC LIMIT 1")
+        number, head = last.fetchone() or (0, first_head(ledger_id))
+        yield ledger_id, number, head
+
+
+@contextmanager
 def _connected(path: Path, *, mode: str) -> Iterator[sqlite3.Connection]:
     connection = sqlite3.connect(
         f"file:{quote(str(path.absolute()))}?mode={mode}",
