@@ -58,7 +58,7 @@ def test_a_client_answers_within_its_budget_and_then_refuses(run: Run) -> None:
     assert code == 0
     assert "Charged epsilon 1/3 to data 'w'." in out
     assert "Spent 1/3 of 2/3 per example, left 1/3." in out
-    assert Ledger(Path("ledger.db")).mark().head in out
+    assert Ledger(Path("ledger.db")).read().head in out
     sent = Path("report.fa").read_bytes()
     code, _, err = run(*ANSWER, "--data-id", "w")
     assert code == 2
@@ -154,7 +154,7 @@ def test_show_and_budget_say_what_is_left(run: Run) -> None:
     found = json.loads(out)
     assert found["format"] == "fedassay.ledger-balance/1"
     assert found["balances"][0]["left"] == "2/3"
-    assert found["head"] == Ledger(Path("ledger.db")).mark().head
+    assert found["head"] == Ledger(Path("ledger.db")).read().head
     assert run("ledger", "show", "ledger.db", "--expect-head", found["head"])[0] == 0
     assert run("ledger", "show", "ledger.db", "--expect-head", "ab" * 32)[0] == 2
     run("ledger", "budget", "ledger.db", "--data-id", "w", "--no-limit")

@@ -71,6 +71,8 @@ class Purse:
             for found in self.receipt.balances
             if found.budget.epsilon is not None
         ]
+        if self.receipt.overlapping:
+            lines.append(f"Earlier charges on some of the same data: {self.receipt.overlapping}.")
         number = self.receipt.entry.number
         lines.append(f"Ledger entry {number:,}; keep its head elsewhere:\n{self.receipt.head}")
         out.print("\n".join(lines), markup=False)

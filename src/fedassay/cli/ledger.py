@@ -22,8 +22,8 @@ from fedassay.cli.ledger_views import (
     json_lines,
 )
 from fedassay.engines.files import write_whole
-from fedassay.errors import SettingInvalid
-from fedassay.ledger import EVER, Budget, Entry, Ledger, Loss, Window
+from fedassay.errors import LedgerRolledBack, SettingInvalid
+from fedassay.ledger import EVER, Budget, Entry, Ledger, Window
 from fedassay.ledger.mark import mark_path
 from fedassay.mechanisms import UnitKind
 
@@ -76,25 +76,31 @@ def show_ledger(
 
       fedassay ledger show ledger.db --expect-head 6508e67644a82679
     """
-    ledger = Ledger(file, witness)
-    if expect_head is not None:
-        ledger.expect(expect_head)
-    mark, balances = ledger.mark(), ledger.balances(data_id)
+    with err.status("reading the ledger"):
+        found = Ledger(file, witness).read()
+        balances = found.balances(data_id)
+    if expect_head is not None and not found.had_head(expect_head):
+        raise LedgerRolledBack(
+            f"{file}: no entry has head {expect_head[:16]!r}. The file is an older copy or another "
+            "ledger; find the newest one. (At least 8 digits are needed.)"
+        )
     if as_json:
-        typer.echo(json.dumps(balances_json(mark, balances), allow_nan=False))
+        typer.echo(json.dumps(balances_json(found.mark, balances), allow_nan=False))
         return
     if balances:
         out.print(balance_table(balances))
-    lost = sum(isinstance(entry.content, Loss) for entry in ledger.entries())
-    if lost:
+    if found.losses:
         err.print(
-            f"Entries were lost {lost} time(s) and the loss was accepted: what is spent is at "
-            "least what is shown.",
+            f"Entries were lost {found.losses} time(s) and the loss was accepted: what is spent "
+            "is at least what is shown.",
             style="red",
         )
     if any(balance.unbounded for balance in balances):
-        out.print("\nexact: answers that no epsilon covers; they are recorded, not added up.")
-    out.print(f"\n{mark.entries:,} entries, head\n{mark.head}", markup=False)
+        out.print(
+            "\nuncovered: exact sums, and surveys per example under a budget per client; they "
+            "are recorded, not added up."
+        )
+    out.print(f"\n{found.mark.entries:,} entries, head\n{found.head}", markup=False)
 
 
 @app.command("budget")
@@ -183,11 +189,13 @@ def history(
 
       fedassay ledger history ledger.db --data-id ward-3 --last 20
     """
-    chosen = [e for e in Ledger(file, witness).entries() if is_about(e, data_id)]
+    with err.status("reading the ledger"):
+        entries = Ledger(file, witness).entries()
+    chosen = [entry for entry in entries if is_about(entry, data_id)]
     chosen = chosen[-last:] if last else chosen
     if as_json:
-        entries = [entry.to_json() for entry in chosen]
-        typer.echo(json.dumps({"format": EXPORT_FORMAT, "entries": entries}))
+        lines = [entry.to_json() for entry in chosen]
+        typer.echo(json.dumps({"format": EXPORT_FORMAT, "entries": lines}))
         return
     out.print(history_table(chosen) if chosen else "No entries.")
     if any(entry.stamp.clock_went_back for entry in chosen):
@@ -216,11 +224,11 @@ def export(
             f"an export ends in .jsonl or .csv; found {output.name[-40:]!r}. Rename it."
         )
     check_output(output, file, mark_path(file), witness, account=None)
-    ledger = Ledger(file, witness)
-    entries, mark = ledger.entries(), ledger.mark()
-    write_whole(writers[output.suffix](mark, entries).encode(), output)
+    with err.status("writing the export"):
+        found = Ledger(file, witness).read()
+        write_whole(writers[output.suffix](found.mark, found.entries).encode(), output)
     out.print(
-        f"Wrote {output}: {len(entries):,} entries, head\n{mark.head}",
+        f"Wrote {output}: {len(found.entries):,} entries, head\n{found.head}",
         markup=False,
     )
 

@@ -29,7 +29,7 @@ def balance_table(balances: Sequence[Balance]) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("per")
     table.add_column("charges", justify="right", no_wrap=True)
-    table.add_column("exact", justify="right", no_wrap=True)
+    table.add_column("uncovered", justify="right", no_wrap=True)
     for found in balances:
         name = found.data if found.budget.window.is_ever else f"{found.data} {found.budget.window}"
         table.add_row(
@@ -125,7 +125,7 @@ def balances_json(mark: Mark, balances: Sequence[Balance]) -> dict[str, Any]:
                 "left": None if found.left is None else str(found.left),
                 "neighbours": found.neighbours.value,
                 "charges": found.charges,
-                "exact": found.unbounded,
+                "uncovered": found.unbounded,
             }
             for found in balances
         ],

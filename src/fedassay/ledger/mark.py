@@ -54,4 +54,5 @@ class Mark:
 
 def mark_path(ledger: Path) -> Path:
     """Where the mark beside a ledger is."""
-    return ledger.with_name(f"{ledger.name}.mark")
+    real = ledger.resolve()
+    return real.with_name(f"{real.name}.mark")

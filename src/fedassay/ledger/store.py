@@ -19,6 +19,7 @@ from fedassay.ledger.entry import (
     next_head,
     seen_at,
 )
+from fedassay.ledger.snapshot import Snapshot
 
 LEDGER_FORMAT = "fedassay.ledger/1"
 APPLICATION_ID = 0x46414C47  # "FALG"
@@ -42,35 +43,27 @@ _SCHEMA = (
 
 
 class Store:
-    """One transaction on a ledger's file."""
+    """One transaction on a ledger's file: what was found, and what is added."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
         self._path = path
-        self.ledger_id, self.entries = self._read()
-
-    @property
-    def head(self) -> str:
-        """The hash of the whole chain."""
-        return self.head_at(len(self.entries))
-
-    def head_at(self, number: int) -> str:
-        """The hash of the chain up to an entry."""
-        return self.entries[number - 1].head if number else first_head(self.ledger_id)
+        self.found = self._read()
 
     def append(self, stamp: Stamp, content: Content) -> Entry:
         """Add one entry; it lasts when the transaction ends well."""
-        latest = max((entry.stamp.time for entry in self.entries), default=None)
+        entries = self.found.entries
+        latest = max((entry.stamp.time for entry in entries), default=None)
         text = encode(seen_at(stamp, latest), content)
         stamp, content = decode(json.loads(text), "a new entry")
-        entry = Entry(len(self.entries) + 1, stamp, content, next_head(self.head, text))
+        entry = Entry(len(entries) + 1, stamp, content, next_head(self.found.head, text))
         self._connection.execute(
             "INSERT INTO entries VALUES (?, ?, ?)", (entry.number, text, entry.head)
         )
-        self.entries.append(entry)
+        self.found = Snapshot(self.found.ledger_id, [*entries, entry])
         return entry
 
-    def _read(self) -> tuple[str, list[Entry]]:
+    def _read(self) -> Snapshot:
         """Everything in the file, with its chain checked."""
         application = self._one("PRAGMA application_id")
         version = self._one("PRAGMA user_version")
@@ -88,7 +81,7 @@ class Store:
         if len(found) != 1 or found[0][0] != LEDGER_FORMAT or not isinstance(found[0][1], str):
             raise LedgerInvalid(f"{self._path}: {_BROKEN}")
         ledger_id = found[0][1]
-        return ledger_id, list(self._chain(first_head(ledger_id)))
+        return Snapshot(ledger_id, list(self._chain(first_head(ledger_id))))
 
     def _chain(self, head: str) -> Iterator[Entry]:
         rows = self._connection.execute("SELECT number, content, head FROM entries ORDER BY number")
