@@ -131,16 +131,16 @@ def budget_command(
 ) -> None:
     """Set a budget; the old one stays on record. Without --epsilon, print those in force.
 
-    Disjoint windows and groups share a budget unless they are declared to split it: every
-    example then has the whole budget for itself (windows, groups), or every client (groups).
+    Disjoint windows and groups share a budget, unless they are declared to
+    split it: each then has the whole budget for itself.
 
     [bold]Examples[/bold]
 
       fedassay ledger budget ledger.db --epsilon 3 --who "privacy officer"
 
-      fedassay ledger budget ledger.db --data-id ward-3 --epsilon 1 --split windows
+      fedassay ledger budget ledger.db --data-id ward --epsilon 1 --split windows
 
-      fedassay ledger budget ledger.db --data-id phones --epsilon 8 --delta 1e-6 --unit client
+      fedassay ledger budget ledger.db --epsilon 8 --delta 1e-6 --unit client
     """
     ledger = Ledger(file, witness)
     unknown = set(split or ()) - {"windows", "groups"}
@@ -241,8 +241,8 @@ def accept(
 ) -> None:
     """Go on with a ledger that lost entries; that it did stays on record.
 
-    Look for the newest copy first. What the ledger says was spent is then only a lower
-    bound: lower its budgets by what may have been lost.
+    Look for the newest copy first. What the ledger says was spent is then
+    only a lower bound: lower its budgets by what may have been lost.
 
     [bold]Examples[/bold]
 

@@ -78,8 +78,9 @@ def _history_cells(entry: Entry) -> tuple[str, str, str]:
 
 
 def _part_words(part: Part) -> str:
-    window = "" if part.window.is_ever else f" {part.window}"
-    return f"{part.data}{window}" + ("" if part.group is None else f" ({part.group})")
+    # Broken between its ends, where it is easiest to read.
+    window = "" if part.window.is_ever else "\n" + str(part.window).replace("..", "..\n")
+    return f"{part.data}{window}" + ("" if part.group is None else f"\n({part.group})")
 
 
 def budget_words(budget: Budget) -> str:
