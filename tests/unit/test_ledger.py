@@ -4,6 +4,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -17,6 +18,7 @@ import pytest
 from fedassay import ClientPolicy, Examples, Survey, answer
 from fedassay.errors import (
     BudgetExceeded,
+    FedassayError,
     LedgerInvalid,
     LedgerRolledBack,
     LedgerUnwritable,
@@ -166,6 +168,53 @@ def test_a_receipt_says_how_many_charges_overlap(ledger: Ledger) -> None:
     ]
     for cells, (part, overlapping) in enumerate(parts, start=2):
         assert ledger.charge(third(cells), part).overlapping == overlapping
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a b.db", "q?mode=memory&x#y%41.db", "Überwachung 🏥.db", os.fsdecode(b"\xff\xfe.db"), "-o"],
+)
+def test_a_ledger_may_have_any_name(tmp_path: Path, name: str) -> None:
+    ledger = Ledger.create(tmp_path / name)
+    ledger.charge(third(2), Part("quote\" '; -- \\ 🏥"))
+    assert {item.name for item in tmp_path.iterdir()} == {name, f"{name}.mark"}
+    assert ledger.entries()[0].number == 1
+
+
+def test_a_ledger_turned_to_a_write_ahead_log_is_turned_back(ledger: Ledger) -> None:
+    ledger.charge(third(2), WARD)
+    connection = sqlite3.connect(ledger.path)
+    assert connection.execute("PRAGMA journal_mode = WAL").fetchone() == ("wal",)
+    connection.close()
+    ledger.charge(third(3), WARD)
+    assert spent(ledger) == 2 * THIRD
+    connection = sqlite3.connect(ledger.path)
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+    connection.close()
+
+
+def test_reading_and_charging_at_once_raise_no_false_alarm(ledger: Ledger) -> None:
+    """A reader never sees a mark that is ahead of what it read."""
+    failed: list[Exception] = []
+    done = threading.Event()
+
+    def read_on() -> None:
+        while not done.is_set():
+            try:
+                ledger.read()
+            except FedassayError as error:
+                failed.append(error)
+
+    readers = [threading.Thread(target=read_on) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    for cells in range(2, 32):
+        ledger.charge(third(cells), WARD)
+    done.set()
+    for reader in readers:
+        reader.join()
+    assert failed == []
+    assert spent(ledger) == 10
 
 
 def test_a_ledger_opened_by_a_link_has_the_same_mark(ledger: Ledger, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The ledger's SQLite file: append-only, hash-chained, one writer at a time."""
 
 import json
+import os
 import secrets
 import sqlite3
 from collections.abc import Iterator
@@ -150,12 +151,15 @@ def locked_tip(path: Path) -> Iterator[tuple[str, int, str]]:
 @contextmanager
 def _connected(path: Path, *, mode: str) -> Iterator[sqlite3.Connection]:
     connection = sqlite3.connect(
-        f"file:{quote(str(path.absolute()))}?mode={mode}",
+        f"file:{quote(os.fsencode(path.absolute()))}?mode={mode}",
         uri=True,
         timeout=BUSY_SECONDS,
         isolation_level=None,
     )
     try:
+        # A reader keeps writers from ending until it has seen the marks; with a write-ahead log,
+        # to which somebody may have turned the file, it would not.
+        connection.execute("PRAGMA journal_mode = DELETE")
         # EXTRA: not only the entry but also its commit lasts through a loss of power.
         connection.execute("PRAGMA synchronous = EXTRA")
         connection.execute("PRAGMA trusted_schema = OFF")
