@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -532,7 +533,7 @@ def as_nobody(action: Callable[[], object]) -> None:
             os.setuid(65534)
         try:
             sender.send(action())
-        except LedgerUnwritable as error:
+        except FedassayError as error:
             sender.send(error)
 
     receiver, sender = get_context("fork").Pipe(duplex=False)
@@ -557,6 +558,35 @@ def test_a_read_only_folder_can_be_read_and_not_charged() -> None:
             as_nobody(lambda: Ledger.create(folder / "new.db").path)
         folder.chmod(0o755)
         assert spent(ledger) == THIRD
+
+
+def test_a_ledger_or_witness_that_may_not_be_seen_is_refused() -> None:
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o777)
+        hidden = folder / "hidden"
+        hidden.mkdir()
+        kept = Ledger.create(hidden / "ledger.db", witness=hidden / "witness.mark")
+        kept.charge(third(2), WARD)
+        hidden.chmod(0o000)
+        as_nobody(lambda: Ledger.create(folder / "ledger.db").path)
+        open_one = Ledger(folder / "ledger.db", hidden / "witness.mark")
+        for ledger in (kept, open_one, Ledger(hidden / "ledger.db")):
+            with pytest.raises(LedgerInvalid, match="Check the path"):
+                as_nobody(ledger.entries)
+            with pytest.raises(LedgerInvalid, match="Check the path"):
+                as_nobody(partial(ledger.charge, third(3), WARD))
+        with pytest.raises((LedgerInvalid, LedgerUnwritable)):
+            as_nobody(lambda: Ledger.create(hidden / "new.db").path)
+        hidden.chmod(0o755)
+
+
+def test_a_ledger_removed_before_its_first_entry_leaves_nothing_behind(ledger: Ledger) -> None:
+    ledger.path.unlink()
+    stale = mark_path(ledger.path).read_bytes()
+    again = Ledger.create(ledger.path)
+    assert mark_path(again.path).read_bytes() != stale
+    again.charge(third(2), WARD)
 
 
 def test_a_ledger_in_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:

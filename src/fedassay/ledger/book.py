@@ -1,7 +1,7 @@
 """The ledger: what was spent on which data, charged before anything leaves."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -59,6 +59,10 @@ class Ledger:
                     f"{path}: a ledger with {mark.entries} entries was here, as {place} says. "
                     "Restore it, or choose another name."
                 )
+            if mark is not None and not store.is_there(path):
+                # Of a ledger that was removed before its first entry.
+                with suppress(OSError):
+                    place.unlink()
         store.create(path)
         ledger._set_marks()
         return ledger
@@ -137,7 +141,7 @@ class Ledger:
     def _writing(self) -> Iterator[store.Store]:
         with store.transaction(self.path, writable=True) as writer:
             self._check(writer.found)
-            if not mark_path(self.path).exists():
+            if Mark.load(mark_path(self.path)) is None:
                 # Killed right after its creation; from the first entry on there is a mark.
                 writer.found.mark.save(mark_path(self.path))
             yield writer

@@ -106,11 +106,22 @@ class Store:
 _BROKEN = "damaged, or not a ledger. Restore the newest copy; nothing is answered without it."
 
 
+def is_there(path: Path) -> bool:
+    """Whether there is a file, or something that hides it."""
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
 def create(path: Path) -> None:
     """Make an empty ledger, whole or not at all."""
     taken = LedgerInvalid(f"{path}: there is a file already. Choose another name.")
     # An empty file is what a creation that was cut short leaves.
-    if path.exists() and _start(path) not in (b"", _MAGIC):
+    if is_there(path) and _start(path) not in (b"", _MAGIC):
         raise taken
     with _errors(path), _connected(path, mode="rwc") as connection:
         connection.execute("BEGIN EXCLUSIVE")
