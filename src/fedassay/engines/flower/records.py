@@ -20,7 +20,9 @@ class Question:
     """What the server asks a site at one stage."""
 
     survey: bytes
-    """The survey's JSON."""
+    """The survey's JSON, at the stages that need it."""
+    round_id: bytes
+    """Of secure aggregation; empty without it."""
     payload: bytes
     """What the stage brings: terms, keys, sealed shares, a survivor set."""
 
@@ -45,13 +47,15 @@ Reply = Answered | Declined
 
 def question_content(question: Question) -> RecordDict:
     """The content of a message to a site."""
-    return _content({"survey": question.survey, "payload": question.payload})
+    return _content(
+        {"survey": question.survey, "round": question.round_id, "payload": question.payload}
+    )
 
 
 def read_question(message: Message) -> Question:
     """Read what a server sent."""
-    fields = _fields(message, "survey", "payload")
-    return Question(_bytes(fields, "survey"), _bytes(fields, "payload"))
+    fields = _fields(message, "survey", "round", "payload")
+    return Question(*(_bytes(fields, name) for name in ("survey", "round", "payload")))
 
 
 def reply_content(reply: Reply) -> RecordDict:
