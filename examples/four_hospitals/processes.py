@@ -20,6 +20,22 @@ _CONNECTED = re.compile(r"SuperNode ID: (\d+)")
 _GRACE_SECONDS = 8.0
 
 
+def command(name: str) -> str:
+    """A program of this Python's environment."""
+    found = shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
+    if found is None:
+        raise RuntimeError(f"{name} is not installed. Install it: pip install 'fedassay[flower]'")
+    return found
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """A run that ended."""
@@ -40,7 +56,7 @@ class Federation:
     folder: Path
     """Holds `certificates/`, and gets logs and Flower's own files."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    port: int = field(default_factory=lambda: free_port())
+    port: int = field(default_factory=free_port)
     _processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def __enter__(self) -> "Federation":
@@ -159,9 +175,7 @@ class Federation:
         """All that a process has said."""
         return (self.folder / "logs" / f"{name}.log").read_text(errors="replace")
 
-    def wait_for(
-        self, name: str, holds: Callable[[str], bool], *, seconds: float = 90.0
-    ) -> None:
+    def wait_for(self, name: str, holds: Callable[[str], bool], *, seconds: float = 90.0) -> None:
         """Wait until a process has said something."""
         end = time.monotonic() + seconds
         while not holds(self.log(name)):
@@ -221,22 +235,6 @@ class Federation:
             "NO_COLOR": "1",
             **self.environment,
         }
-
-
-def command(name: str) -> str:
-    """A program of this Python's environment."""
-    found = shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
-    if found is None:
-        raise RuntimeError(f"{name} is not installed. Install it: pip install 'fedassay[flower]'")
-    return found
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 def leftovers(folder: Path) -> list[int]:

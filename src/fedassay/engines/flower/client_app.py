@@ -9,8 +9,8 @@ from collections.abc import Callable
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
-from fedassay.engines.flower.progress import say
 from fedassay.engines.flower.participant import Participant
+from fedassay.engines.flower.progress import say
 from fedassay.engines.flower.records import (
     Answered,
     Declined,
@@ -43,7 +43,7 @@ def respond(
         kind = type(error).__name__
         say(f"fedassay: declined stage {name}. {kind}: {error}")
         reply = Declined(kind, str(error)) if isinstance(error, _SHOWN) else _withheld(error)
-    except Exception as error:  # noqa: BLE001  # its text may quote the table
+    except Exception as error:  # its text may quote the table
         place = _innermost(error)
         say(
             f"fedassay: declined stage {name}. Unexpected {type(error).__name__} in {place} "

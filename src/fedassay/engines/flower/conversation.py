@@ -1,6 +1,7 @@
 """The server's side of talking to sites: ask all, wait, and say who answered."""
 
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -29,8 +30,8 @@ class Conversation:
 
     grid: Grid
     stage_seconds: float
-    absent: list[str] = field(default_factory=list)
-    """Why sites are missing from the result, one line each."""
+    absent: Counter[str] = field(default_factory=Counter)
+    """Why sites are missing from the result, and how many for each reason."""
 
     def gather(self, sites: int, fewest: int, wait_seconds: float) -> list[int]:
         """Wait until enough sites are connected."""
@@ -59,10 +60,10 @@ class Conversation:
             if asked:
                 time.sleep(_POLL_SECONDS)
         for site in asked.values():
-            self.note(site, stage, f"silent for {self.stage_seconds:g} s")
+            self.note(site, f"silent for {self.stage_seconds:g} s at stage {stage}")
         for site, reply in replies.items():
             if isinstance(reply, Declined):
-                self.note(site, stage, f"declined, {reply.kind}: {reply.reason}")
+                self.note(site, f"declined stage {stage}, {reply.kind}", reply.reason)
         answers = {
             site: reply.payload for site, reply in replies.items() if isinstance(reply, Answered)
         }
@@ -70,10 +71,14 @@ class Conversation:
         say(f"Stage {stage}: {len(answers)} of {len(questions)} sites answered in {taken:.0f} s.")
         return answers
 
-    def note(self, site: int, stage: str, why: str) -> None:
+    def note(self, site: int, what: str, why: str = "") -> None:
         """Remember, and say, that a site is missing from here on."""
-        self.absent.append(f"site {site}, stage {stage}: {why}")
-        say(f"Without {self.absent[-1]}")
+        self.absent[what] += 1
+        say(f"Without site {site}: {what}{': ' if why else '.'}{why}")
+
+    def missing(self) -> str:
+        """Who is missing, in one line."""
+        return "; ".join(f"{count} {what}" for what, count in self.absent.items())
 
     def _push(self, stage: str, questions: Mapping[int, Question]) -> dict[str, int]:
         sites = list(questions)
@@ -90,5 +95,5 @@ class Conversation:
         ids = list(self.grid.push_messages(messages))
         for site, message_id in zip(sites, ids, strict=True):
             if not message_id:
-                self.note(site, stage, "the SuperLink did not take the message")
+                self.note(site, f"the SuperLink took no message for stage {stage}")
         return {message_id: site for site, message_id in zip(sites, ids, strict=True) if message_id}

@@ -94,7 +94,7 @@ def _write(path: Path, content: bytes, mode: int) -> None:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     except FileExistsError as error:
         raise FileInvalid(
-            f"{path}: a key is never written over; there is one already. Choose another folder, "
+            f"{path}: this file is there already, and is never written over. Choose another folder, "
             "or move it away."
         ) from error
     except OSError as error:
@@ -105,9 +105,7 @@ def _write(path: Path, content: bytes, mode: int) -> None:
         stream.write(content)
 
 
-def _certificate(
-    name: x509.Name, key: ec.EllipticCurvePublicKey
-) -> x509.CertificateBuilder:
+def _certificate(name: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
     now = datetime.now(UTC)
     return (
         x509.CertificateBuilder()

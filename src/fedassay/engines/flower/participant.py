@@ -130,12 +130,9 @@ class Participant:
                 f"a round id has {ROUND_ID_BYTES} bytes; found {len(question.round_id)}."
             )
         store = RoundStore(self.site.rounds)
-        with store.turn(
-            question.round_id, self._member, randomness=SystemRandomness()
-        ) as client:
-            reply = answer(client)
-        # Only now is what was decided on the disk.
-        return reply
+        with store.turn(question.round_id, self._member, randomness=SystemRandomness()) as client:
+            # What was decided is on the disk before the answer goes further.
+            return answer(client)
 
     @property
     def _member(self) -> Named | Pinned:

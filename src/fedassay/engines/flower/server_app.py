@@ -3,8 +3,8 @@
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
-from fedassay.engines.flower.progress import say
 from fedassay.engines.flower.federate import federate
+from fedassay.engines.flower.progress import say
 from fedassay.engines.flower.settings import RunSettings
 from fedassay.errors import FedassayError
 

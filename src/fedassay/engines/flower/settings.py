@@ -115,9 +115,7 @@ def _request(
         buckets=buckets,
         thresholds=thresholds,
         reference=read_reference(Path(reference), columns) if reference else None,
-        unit=Unit(
-            values.one_of(UnitKind, "unit"), values.count("max-examples", MAX_CLIENTS) or 1
-        ),
+        unit=Unit(values.one_of(UnitKind, "unit"), values.count("max-examples", MAX_CLIENTS) or 1),
         minimum_reports=values.count("minimum-reports", MAX_CLIENTS),
         colluders=values.count("colluders", MAX_CLIENTS) or 0,
         model_digest=values.text("model-digest") or None,

@@ -173,9 +173,7 @@ def _flag(fields: Fields, content: Mapping[str, object], name: str) -> bool:
     return name in content and fields.boolean(name)
 
 
-def _beside(
-    path: Path, fields: Fields, content: Mapping[str, object], name: str
-) -> Path | None:
+def _beside(path: Path, fields: Fields, content: Mapping[str, object], name: str) -> Path | None:
     return path.parent / fields.text(name) if name in content else None
 
 
