@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint check bench verify experiments clean
+.PHONY: demo test lint check bench verify experiments federation clean
 
 demo: $(VENV)/.runtime  ## the main job on bundled real data
 	@$(BIN)/fedassay demo
@@ -23,6 +23,9 @@ check: lint test  ## everything; the tests also check README and docs
 verify: $(VENV)/.test  ## the statistical tests at full size
 	FEDASSAY_VERIFY=1 $(BIN)/python -m pytest -n auto tests/statistical
 
+federation: $(VENV)/.flower  ## four hospitals on this machine: keys, TLS, a SuperLink, a kill, the report
+	@$(BIN)/python -m examples.four_hospitals
+
 experiments: $(VENV)/.runtime  ## studies of accuracy; writes experiments/*.md
 	$(BIN)/python -m experiments.distributed
 	$(BIN)/python -m experiments.grids
@@ -38,6 +41,10 @@ $(VENV)/bin/python:
 
 $(VENV)/.runtime: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(PIP) -e .
+	@touch $@
+
+$(VENV)/.flower: $(VENV)/.runtime
+	$(PIP) -e '.[flower]'
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.runtime

@@ -16,7 +16,8 @@ CONFIG: Mapping[str, str | int | float] = {
     "privacy": "secure",
     "thresholds": "0.5",
     "wait-seconds": 1,
-    "stage-seconds": 1,
+    "stage-seconds": 2,
+    "quiet-seconds": 1,
     "output": "assessment.json",
 }
 

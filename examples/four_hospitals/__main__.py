@@ -62,7 +62,7 @@ def walk(federation: Federation) -> int:
             "sites": len(hospitals),
             "minimum-reports": 3,
             "roster": str(folder / "roster.json"),
-            "stage-seconds": 30,
+            "quiet-seconds": 12,
             "output": str(output),
         },
         on_line=follow,
@@ -88,7 +88,7 @@ def report(assessment: Assessment, survivors: list[Hospital]) -> int:
     return 0 if equal else 1
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 

@@ -86,6 +86,7 @@ class Federation:
             "--ssl-keyfile", certificates / "server.key",
             "--enable-supernode-auth",
             "--disable-runtime-dependency-installation",
+            "--database", self.folder / "superlink.db",
             "--host", "127.0.0.1", "--port", self.port,
         )  # fmt: skip
         self.wait_for("superlink", lambda log: "Uvicorn running" in log)

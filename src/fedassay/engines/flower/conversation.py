@@ -29,19 +29,24 @@ class Conversation:
     """One run's messages; remembers who declined and who fell silent."""
 
     grid: Grid
+    fewest: int
+    """With fewer sites than this there is no result."""
     stage_seconds: float
+    """A site that is silent for this long at a stage has dropped out,"""
+    quiet_seconds: float
+    """or for this long since another site's answer, once enough have answered."""
     absent: Counter[str] = field(default_factory=Counter)
     """Why sites are missing from the result, and how many for each reason."""
 
-    def gather(self, sites: int, fewest: int, wait_seconds: float) -> list[int]:
+    def gather(self, sites: int, wait_seconds: float) -> list[int]:
         """Wait until enough sites are connected."""
         say(f"Waiting for {sites} sites, at most {wait_seconds:g} s.")
         end = time.monotonic() + wait_seconds
         while len(found := sorted(self.grid.get_node_ids())) < sites and time.monotonic() < end:
             time.sleep(_POLL_SECONDS)
-        if len(found) < fewest:
+        if len(found) < self.fewest:
             raise TooFewReports(
-                f"this survey needs {fewest} sites; {len(found)} are connected after "
+                f"this survey needs {self.fewest} sites; {len(found)} are connected after "
                 f"{wait_seconds:g} s. Start more SuperNodes, or wait longer (wait-seconds)."
             )
         say(f"{len(found)} sites are connected.")
@@ -49,18 +54,18 @@ class Conversation:
 
     def ask(self, stage: str, questions: Mapping[int, Question]) -> dict[int, bytes]:
         """Ask each site its own question; returns the answers that came in time."""
-        begun = time.monotonic()
+        begun = latest = time.monotonic()
         asked = self._push(stage, questions)
         replies: dict[int, Reply] = {}
-        while asked and time.monotonic() - begun < self.stage_seconds:
+        while asked and not self._is_over(begun, latest, len(replies)):
             for message in self.grid.pull_messages(list(asked)):
                 site = asked.pop(message.metadata.reply_to_message_id, None)
                 if site is not None:
-                    replies[site] = read_reply(message)
+                    replies[site], latest = read_reply(message), time.monotonic()
             if asked:
                 time.sleep(_POLL_SECONDS)
         for site in asked.values():
-            self.note(site, f"silent for {self.stage_seconds:g} s at stage {stage}")
+            self.note(site, f"silent at stage {stage}")
         for site, reply in replies.items():
             if isinstance(reply, Declined):
                 self.note(site, f"declined stage {stage}, {reply.kind}", reply.reason)
@@ -70,6 +75,11 @@ class Conversation:
         taken = time.monotonic() - begun
         say(f"Stage {stage}: {len(answers)} of {len(questions)} sites answered in {taken:.0f} s.")
         return answers
+
+    def _is_over(self, begun: float, latest: float, replies: int) -> bool:
+        now = time.monotonic()
+        is_quiet = replies >= self.fewest and now - latest > self.quiet_seconds
+        return is_quiet or now - begun > self.stage_seconds
 
     def note(self, site: int, what: str, why: str = "") -> None:
         """Remember, and say, that a site is missing from here on."""

@@ -94,8 +94,8 @@ def _write(path: Path, content: bytes, mode: int) -> None:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     except FileExistsError as error:
         raise FileInvalid(
-            f"{path}: this file is there already, and is never written over. Choose another folder, "
-            "or move it away."
+            f"{path}: this file is there already, and is never written over. Choose another "
+            "folder, or move it away."
         ) from error
     except OSError as error:
         raise FileInvalid(

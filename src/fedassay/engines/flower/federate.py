@@ -30,8 +30,13 @@ def federate(grid: Grid, settings: RunSettings) -> Assessment:
         f"Survey {survey.fingerprint.hex()[:12]}: {survey.grid.cells:,} cells in "
         f"{survey.hierarchy.levels} level(s). {survey.guarantee.sentence()}"
     )
-    talk = Conversation(grid, settings.stage_seconds)
-    sites = talk.gather(settings.sites, fewest_sites(survey, settings.road), settings.wait_seconds)
+    talk = Conversation(
+        grid,
+        fewest_sites(survey, settings.road),
+        stage_seconds=settings.stage_seconds,
+        quiet_seconds=settings.quiet_seconds,
+    )
+    sites = talk.gather(settings.sites, settings.wait_seconds)
     try:
         if settings.road is Road.AGGREGATED:
             tally = aggregated(talk, settings, sites)

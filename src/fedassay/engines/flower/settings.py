@@ -52,7 +52,9 @@ class RunSettings:
     wait_seconds: int
     """Start with those that are there after this long."""
     stage_seconds: int
-    """A site that is silent for this long at a stage has dropped out."""
+    """A site that is silent for this long at a stage has dropped out,"""
+    quiet_seconds: int
+    """or for this long since another site's answer, once enough have answered."""
     output: Path
     roster: Path | None
 
@@ -87,6 +89,7 @@ class RunSettings:
             sites=values.count("sites", MAX_CLIENTS) or fewest_sites(survey, road),
             wait_seconds=values.seconds("wait-seconds"),
             stage_seconds=values.seconds("stage-seconds"),
+            quiet_seconds=values.seconds("quiet-seconds"),
             output=Path(output),
             roster=Path(roster) if roster else None,
         )
