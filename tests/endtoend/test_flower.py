@@ -18,6 +18,7 @@ from examples.four_hospitals.processes import Federation, Run, leftovers
 from fedassay import Examples, Survey
 from fedassay.assessment import Assessment
 from fedassay.engines.flower.credentials import make_certificates, make_node_key
+from fedassay.examples import IntArray
 from fedassay.ledger import Charge, Ledger
 
 CANARY = 0.7310585786300049
@@ -76,10 +77,8 @@ def charges(hospital: Hospital) -> list[str | None]:
     ]
 
 
-def exact_sum(
-    survey: Survey, hospitals: list[Hospital]
-) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return np.sum([hospital.counters(survey) for hospital in hospitals], axis=0)
+def exact_sum(survey: Survey, hospitals: list[Hospital]) -> IntArray:
+    return sum((hospital.counters(survey) for hospital in hospitals), np.zeros(1, dtype=np.int64))
 
 
 def test_four_hospitals_one_killed_under_each_privacy_model(
