@@ -20,8 +20,8 @@ lint: $(VENV)/.test  ## format, lint, types, imports
 
 check: lint test  ## everything; the tests also check README and docs
 
-verify: $(VENV)/.test  ## the statistical tests at full size
-	FEDASSAY_VERIFY=1 $(BIN)/python -m pytest -n auto tests/statistical
+verify: $(VENV)/.test  ## the statistical tests, and a ledger's kills, at full size
+	FEDASSAY_VERIFY=1 $(BIN)/python -m pytest -n auto tests/statistical tests/endtoend/test_ledger_kills.py
 
 federation: $(VENV)/.flower  ## four hospitals on this machine: keys, TLS, a SuperLink, a kill, the report
 	@$(BIN)/python -m examples.four_hospitals

@@ -11,6 +11,7 @@ from fedassay.cli.console import err, out
 from fedassay.cli.demo import demo
 from fedassay.cli.federation import federation_app
 from fedassay.cli.files import answer, new_survey, show, tally
+from fedassay.cli.ledger import app as ledger_app
 from fedassay.cli.simulate import simulate_command
 from fedassay.errors import FedassayError
 
@@ -34,6 +35,7 @@ app.command("tally")(tally)
 app.command("show")(show)
 app.command("calibrate")(calibrate)
 app.command("apply")(apply)
+app.add_typer(ledger_app, name="ledger")
 
 
 @app.callback(invoke_without_command=True)

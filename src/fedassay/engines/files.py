@@ -37,7 +37,11 @@ def answer_file(
 
 def write_answer(answer: Answer, path: Path) -> int:
     """Write an answer's bytes, all or none; returns how many."""
-    content = answer.to_bytes()
+    return write_whole(answer.to_bytes(), path)
+
+
+def write_whole(content: bytes, path: Path) -> int:
+    """Write a file, all or nothing; returns how many bytes."""
     draft = path.with_name(f".{path.name}.part")
     try:
         draft.write_bytes(content)
