@@ -26,7 +26,16 @@ from fedassay.secagg import messages
 from fedassay.secagg.cohort import Cohort, agreed, announced, check_roster
 from fedassay.secagg.graph import BoolArray
 from fedassay.secagg.identity import Named, Pinned, check_signature
-from fedassay.secagg.keys import Secrets, mask_private, pair_mask, seal, self_mask, unseal
+from fedassay.secagg.keys import (
+    Leaf,
+    Secrets,
+    agree,
+    mask_private,
+    pair_mask,
+    seal,
+    self_mask,
+    unseal,
+)
 from fedassay.secagg.masks import Masker, WordArray
 from fedassay.secagg.shamir import ELEMENT_BYTES, PRIME, split
 from fedassay.secagg.state import ClientState, Seat, Stage
@@ -61,6 +70,7 @@ class SecAggClient:
         self._state = state
         self._member = member
         self._randomness = randomness
+        self._agreements: dict[bytes, bytes] = {}
         self._cohort = (
             None
             if state.seat is None
@@ -114,7 +124,6 @@ class SecAggClient:
         roster = messages.decode_roster(roster_message, self.terms, members)
         own, secrets = self._state.own, self._secrets
         cohort, peers = check_roster(self.terms, own, roster, self._member)
-        private = X25519PrivateKey.from_private_bytes(secrets.seal_private)
         holders = cohort.graph.degree, cohort.graph.threshold
         pairs = zip(
             split(secrets.mask_seed, *holders, randomness=self._randomness),
@@ -122,7 +131,7 @@ class SecAggClient:
             strict=True,
         )
         sealed = [
-            seal(private, cohort.digest, own, peer, shares=_joined(*pair))
+            seal(self._agreed_with(peer), cohort.digest, own, peer, shares=_joined(*pair))
             for peer, pair in zip(peers, pairs, strict=True)
         ]
         seat = Seat(roster.clients, roster.rank, roster.root, roster.present, peers)
@@ -197,6 +206,7 @@ class SecAggClient:
                 shares.append(self_share if survivors[rank] else mask_share)
         # Nothing is left to give a second answer with.
         spent = replace(self._state, survivors=packed, secrets=None, held=())
+        self._agreements = {}
         reply = messages.encode_reveal(self.terms, shares)
         return self._answered(Stage.UNMASKED, request, reply, spent)
 
@@ -211,16 +221,23 @@ class SecAggClient:
         """Go on from a stored state."""
         return cls(ClientState.from_bytes(data), member, randomness=randomness)
 
+    def _agreed_with(self, peer: Leaf) -> bytes:
+        """The secret that seals between a peer and this client, in both directions."""
+        if peer.seal_key not in self._agreements:
+            private = X25519PrivateKey.from_private_bytes(self._secrets.seal_private)
+            self._agreements[peer.seal_key] = agree(private, peer.seal_key)
+        return self._agreements[peer.seal_key]
+
     def _opened(
         self, cohort: Cohort, seat: Seat, boxes: list[bytes | None]
     ) -> tuple[bytes | None, ...]:
-        private = X25519PrivateKey.from_private_bytes(self._secrets.seal_private)
         opened: list[bytes | None] = []
         for peer, box in zip(seat.peers, boxes, strict=True):
             if box is None:
                 opened.append(None)
                 continue
-            shares = unseal(private, cohort.digest, peer, self._state.own, sealed=box)
+            agreed_with = self._agreed_with(peer)
+            shares = unseal(agreed_with, cohort.digest, peer, self._state.own, sealed=box)
             if max(_parted(shares)) >= PRIME:
                 raise SealBroken(
                     f"shares from {peer.member.hex()[:12]} lie outside the field: that client is "
@@ -251,7 +268,7 @@ class SecAggClient:
                 "this client gave its masked vector; the server lists it as dropped, which would "
                 "lay its masks open. Refused."
             )
-        needed = max(self.terms.minimum, cohort.graph.quorum)
+        needed = max(self.terms.minimum, cohort.graph.survivors)
         if survivors.sum() < needed:
             raise UnmaskRefused(
                 f"a sum over fewer than {needed} clients stays masked; the server lists "

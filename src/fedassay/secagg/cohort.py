@@ -9,7 +9,7 @@ from fedassay.secagg.graph import Graph, Ring
 from fedassay.secagg.identity import Named, Pinned, check_signature
 from fedassay.secagg.keys import Leaf
 from fedassay.secagg.merkle import root_from
-from fedassay.secagg.messages import RosterMessage, bitmap_bytes, unpack_bits
+from fedassay.secagg.messages import RosterMessage, unpack_bits
 from fedassay.secagg.terms import Terms
 
 
@@ -103,16 +103,6 @@ def _check_pinned(terms: Terms, cohort: Cohort, roster: RosterMessage, member: P
                 "The server altered the cohort; start a new round."
             )
         check_signature(members[rank], peer.signature, announced(terms, peer.leaf))
-
-
-def present_of(member: Named | Pinned) -> int:
-    """How many bits say who is present."""
-    return len(member.roster.keys) if isinstance(member, Pinned) else 0
-
-
-def present_bytes(members: int) -> int:
-    """How many bytes that takes."""
-    return bitmap_bytes(members)
 
 
 def announced(terms: Terms, leaf: Leaf) -> bytes:

@@ -50,7 +50,7 @@ class Graph:
     threshold: int
     """Shares that give a secret back."""
     quorum: int
-    """Clients that must survive, and where identities are pinned confirm the survivors."""
+    """Clients that must confirm the survivors where identities are pinned."""
     window_corrupt: int
     """The most corrupt clients in degree / 2 neighbouring places."""
 
@@ -58,6 +58,11 @@ class Graph:
     def is_complete(self) -> bool:
         """Whether all are neighbours."""
         return self.degree == self.clients - 1
+
+    @property
+    def survivors(self) -> int:
+        """The fewest that can be unmasked: a quorum, and a threshold beside each of them."""
+        return max(self.quorum, self.threshold + 1)
 
     @classmethod
     @lru_cache(maxsize=64)

@@ -81,6 +81,7 @@ class Roster:
     names: tuple[str, ...]
     keys: tuple[bytes, ...]
     digest: bytes = field(init=False, repr=False, compare=False)
+    _places: dict[bytes, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if len(set(self.keys)) != len(self.keys) or len(set(self.names)) != len(self.names):
@@ -89,6 +90,8 @@ class Roster:
             raise SettingInvalid("a roster has one key of 32 bytes for each name.")
         digest = hashlib.sha256(b"fedassay secagg roster" + canonical(self.to_json())).digest()
         object.__setattr__(self, "digest", digest)
+        places = {key: place for place, key in enumerate(self.keys)}
+        object.__setattr__(self, "_places", places)
 
     @classmethod
     def of(cls, members: Iterable[tuple[str, bytes]]) -> "Roster":
@@ -98,13 +101,12 @@ class Roster:
 
     def index(self, member: bytes) -> int:
         """Where a key stands, or `KeyInvalid`."""
-        try:
-            return self.keys.index(member)
-        except ValueError:
+        if member not in self._places:
             raise KeyInvalid(
                 f"only pinned identities take part; {member.hex()[:12]} is not in the roster. "
                 "Add its key to the roster file of every site."
-            ) from None
+            )
+        return self._places[member]
 
     def to_json(self) -> dict[str, object]:
         """The content that the digest is made of."""

@@ -93,22 +93,18 @@ def self_mask(self_seed: int, cohort: bytes, member: bytes) -> bytes:
 def pair_mask(mine: X25519PrivateKey, cohort: bytes, own: Leaf, peer: Leaf) -> bytes:
     """The key of the stream that one of a pair adds and the other takes away."""
     first, second = sorted((own.member, peer.member))
-    return _derive(_agree(mine, peer.mask_key), b"pair", cohort, first, second)
+    return _derive(agree(mine, peer.mask_key), b"pair", cohort, first, second)
 
 
-def seal(
-    mine: X25519PrivateKey, cohort: bytes, sender: Leaf, receiver: Leaf, *, shares: bytes
-) -> bytes:
+def seal(agreed: bytes, cohort: bytes, sender: Leaf, receiver: Leaf, *, shares: bytes) -> bytes:
     """Close two shares so that only their holder opens them."""
-    box, bound = _box(mine, receiver.seal_key, cohort, sender, receiver)
+    box, bound = _box(agreed, cohort, sender, receiver)
     return box.encrypt(bytes(12), shares, bound)
 
 
-def unseal(
-    mine: X25519PrivateKey, cohort: bytes, sender: Leaf, receiver: Leaf, *, sealed: bytes
-) -> bytes:
+def unseal(agreed: bytes, cohort: bytes, sender: Leaf, receiver: Leaf, *, sealed: bytes) -> bytes:
     """Open what a peer sealed for this client in this round."""
-    box, bound = _box(mine, sender.seal_key, cohort, sender, receiver)
+    box, bound = _box(agreed, cohort, sender, receiver)
     try:
         return box.decrypt(bytes(12), sealed, bound)
     except InvalidTag:
@@ -118,17 +114,8 @@ def unseal(
         ) from None
 
 
-def _box(
-    mine: X25519PrivateKey, other: bytes, cohort: bytes, sender: Leaf, receiver: Leaf
-) -> tuple[ChaCha20Poly1305, bytes]:
-    # One key for each sender, receiver and round, for one plaintext: the nonce may be zero.
-    direction = sender.member + receiver.member
-    return ChaCha20Poly1305(_derive(_agree(mine, other), b"seal", cohort, direction)), (
-        _PURPOSE + cohort + direction
-    )
-
-
-def _agree(mine: X25519PrivateKey, other: bytes) -> bytes:
+def agree(mine: X25519PrivateKey, other: bytes) -> bytes:
+    """The secret that two X25519 keys share, or `KeyInvalid` when everybody would know it."""
     try:
         return mine.exchange(X25519PublicKey.from_public_bytes(other))
     except ValueError:
@@ -136,6 +123,15 @@ def _agree(mine: X25519PrivateKey, other: bytes) -> bytes:
             "a public key must not be of low order, or everybody would know the secret; found "
             "one that is. The client that sent it is broken or hostile."
         ) from None
+
+
+def _box(
+    agreed: bytes, cohort: bytes, sender: Leaf, receiver: Leaf
+) -> tuple[ChaCha20Poly1305, bytes]:
+    # One key for each sender, receiver and round, for one plaintext: the nonce may be zero.
+    direction = sender.member + receiver.member
+    key = _derive(agreed, b"seal", cohort, direction)
+    return ChaCha20Poly1305(key), _PURPOSE + cohort + direction
 
 
 def _public(private: X25519PrivateKey) -> bytes:

@@ -247,8 +247,8 @@ def _body(data: bytes, terms: Terms, kind: Kind, most: int, *, exact: bool = Tru
     """What follows the header, if that is as it must be."""
     if len(data) > _HEADER.size + most:
         raise MessageTooLarge(
-            f"a {kind.name.lower()} message of this round has at most {_HEADER.size + most} bytes; "
-            f"found {len(data)}."
+            f"in this round the {kind.name.lower()} message has at most {_HEADER.size + most} "
+            f"bytes; found {len(data)}."
         )
     if len(data) < _HEADER.size:
         raise _cut_short(kind)
@@ -261,7 +261,7 @@ def _body(data: bytes, terms: Terms, kind: Kind, most: int, *, exact: bool = Tru
             "Use the same on both sides."
         )
     if found != kind:
-        raise MessageMalformed(f"expected a {kind.name.lower()} message; found kind {found}.")
+        raise MessageMalformed(f"expected the {kind.name.lower()} message; found kind {found}.")
     if digest != terms.digest:
         raise RoundMismatch(
             f"this round's terms are {terms.digest.hex()[:12]}; the message belongs to "
@@ -285,7 +285,7 @@ def _cut(data: bytes, size: int) -> list[bytes]:
 
 
 def _cut_short(kind: Kind) -> MessageMalformed:
-    return MessageMalformed(f"a {kind.name.lower()} message was cut short. Ask for it again.")
+    return MessageMalformed(f"the {kind.name.lower()} message was cut short. Ask for it again.")
 
 
 def _wrong_length(kind: Kind, wanted: int, found: int) -> MessageMalformed:

@@ -55,6 +55,7 @@ class SecAggServer:
         self._roster = roster
         self._phase = Phase.KEYS
         self._announced: dict[str, Signed] = {}
+        self._taken: set[bytes] = set()
         self._clients: list[str] = []
         self._rank: dict[str, int] = {}
         self._leaves: list[Leaf] = []
@@ -89,8 +90,7 @@ class SecAggServer:
         if self._roster is not None:
             self._roster.index(leaf.member)
             check_signature(leaf.member, signed.signature, announced(self.terms, leaf))
-        taken = {key for other in self._announced.values() for key in _names(other.leaf)}
-        if client in self._announced or not taken.isdisjoint(_names(leaf)):
+        if client in self._announced or not self._taken.isdisjoint(_names(leaf)):
             raise KeyInvalid(
                 "a client joins a round once, with keys of its own; found one that has joined. "
                 "Start it again in the next round."
@@ -98,6 +98,7 @@ class SecAggServer:
         if len(self._announced) >= MAX_COHORT:
             raise KeyInvalid(f"a cohort has at most {MAX_COHORT} clients; this one is full.")
         self._announced[client] = signed
+        self._taken.update(_names(leaf))
 
     def roster_messages(self) -> Outgoing:
         """Close stage 1; the cohort is whoever announced keys."""
@@ -284,7 +285,7 @@ class SecAggServer:
 
     @property
     def _needed(self) -> int:
-        return max(self.terms.minimum, self.cohort.graph.quorum)
+        return max(self.terms.minimum, self.cohort.graph.survivors)
 
     def _close_masked(self) -> None:
         self._require(int(self._surviving.sum()), self._needed, "sent a masked vector")
