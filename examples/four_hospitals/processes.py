@@ -161,9 +161,10 @@ class Federation:
         self._processes["run"] = process  # type: ignore[assignment]  # text, not bytes
         lines = []
         if process.stdout is not None:
-            for line in process.stdout:
-                lines.append(line)
-                on_line(line.rstrip())
+            with process.stdout as said:
+                for line in said:
+                    lines.append(line)
+                    on_line(line.rstrip())
         process.wait()
         self._processes.pop("run", None)
         log = "".join(lines)

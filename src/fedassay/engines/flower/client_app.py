@@ -19,7 +19,7 @@ from fedassay.engines.flower.records import (
     read_question,
     reply_content,
 )
-from fedassay.engines.flower.site import Site
+from fedassay.engines.flower.site import Site, node_config
 from fedassay.errors import FedassayError, SecAggError, SurveyRefused
 
 app = ClientApp()
@@ -35,7 +35,7 @@ def respond(
     name = message.metadata.message_type.rpartition(".")[2]
     reply: Reply
     try:
-        site = Site.from_config(context.node_config)
+        site = Site.from_config(node_config(context.node_config, context.run_config))
         participant = Participant(site, str(context.node_id), f"run {context.run_id}")
         reply = Answered(stage(participant, read_question(message)))
         say(f"fedassay: answered stage {name} with {len(reply.payload):,} bytes.")

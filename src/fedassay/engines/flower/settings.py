@@ -49,11 +49,11 @@ class RunSettings:
     thresholds: tuple[float, ...]
     sites: int
     """Start as soon as so many sites are there."""
-    wait_seconds: int
+    wait_seconds: float
     """Start with those that are there after this long."""
-    stage_seconds: int
+    stage_seconds: float
     """A site that is silent for this long at a stage has dropped out,"""
-    quiet_seconds: int
+    quiet_seconds: float
     """or for this long since another site's answer, once enough have answered."""
     output: Path
     roster: Path | None

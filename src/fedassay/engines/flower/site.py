@@ -19,6 +19,7 @@ SITE_FORMAT = "fedassay.site/1"
 AGREEMENT_FILE = "site.toml"
 LEDGER_FILE = "ledger.db"
 ROUNDS_FOLDER = "rounds"
+_VIRTUAL = {"partition-id", "num-partitions"}
 _MOST_BYTES = 2**20
 _MOST_DIGESTS = 10_000
 _KEYS = (
@@ -150,14 +151,35 @@ class Site:
         return None if found is None else Roster.load(found)
 
 
+def node_config(
+    given: Mapping[str, object], run_config: Mapping[str, object]
+) -> Mapping[str, object]:
+    """A site's configuration: the SuperNode's own, or a file's in Flower's simulation runtime.
+
+    Virtual nodes know nothing but their number; the run's setting `simulation` names a folder
+    with `0.toml`, `1.toml` and so on. A real SuperNode, which is configured, never looks there.
+    """
+    folder = run_config.get("simulation")
+    number = given.get("partition-id")
+    if set(given) != _VIRTUAL or not isinstance(folder, str) or not folder:
+        return given
+    if type(number) is not int:
+        raise SettingInvalid("a virtual node is known by its number; this one has none.")
+    path = Path(folder) / f"{number}.toml"
+    content = _read_toml(path)
+    if not isinstance(content, dict):
+        raise FileInvalid(f"{path}: not a site's configuration.")
+    return content
+
+
 def _read_toml(path: Path) -> object:
     try:
         with path.open("rb") as stream:
             content = stream.read(_MOST_BYTES + 1)
     except FileNotFoundError as error:
         raise FileInvalid(
-            f"{path}: a site answers nothing before it says what it agrees to. Make the file: "
-            f"fedassay federation site {path.parent}"
+            f"{path}: a site answers nothing without this file. Check the path; make a site's "
+            f"folder with: fedassay federation site {path.parent}"
         ) from error
     except OSError as error:
         raise FileInvalid(f"{path}: cannot be read ({error.strerror}). Check the path.") from error
