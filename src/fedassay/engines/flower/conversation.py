@@ -57,13 +57,14 @@ class Conversation:
         begun = latest = time.monotonic()
         asked = self._push(stage, questions)
         replies: dict[int, Reply] = {}
-        while asked and not self._is_over(begun, latest, len(replies)):
+        while True:
             for message in self.grid.pull_messages(list(asked)):
                 site = asked.pop(message.metadata.reply_to_message_id, None)
                 if site is not None:
                     replies[site], latest = read_reply(message), time.monotonic()
-            if asked:
-                time.sleep(_POLL_SECONDS)
+            if not asked or self._is_over(begun, latest, len(replies)):
+                break
+            time.sleep(_POLL_SECONDS)
         for site in asked.values():
             self.note(site, f"silent at stage {stage}")
         for site, reply in replies.items():
