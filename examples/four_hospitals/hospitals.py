@@ -76,7 +76,9 @@ def open_hospitals(folder: Path, *, pinned: bool = True) -> list[Hospital]:
     return hospitals
 
 
-def open_hospital(folder: Path, examples: Examples, *, pinned: bool = True) -> Hospital:
+def open_hospital(
+    folder: Path, examples: Examples, *, pinned: bool = True, smallest_cohort: int = 3
+) -> Hospital:
     """One hospital's table and folder."""
     scores = folder / "scores"
     scores.mkdir(parents=True)
@@ -88,7 +90,7 @@ def open_hospital(folder: Path, examples: Examples, *, pinned: bool = True) -> H
         largest_epsilon=Fraction(5),
         budget=Fraction(20),
         exact_sums=True,
-        smallest_cohort=3,
+        smallest_cohort=smallest_cohort,
         pinned=pinned,
     )
     prepare_site(folder / "site", wishes)

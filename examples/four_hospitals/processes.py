@@ -57,6 +57,7 @@ class Federation:
     """Holds `certificates/`, and gets logs and Flower's own files."""
     environment: Mapping[str, str] = field(default_factory=dict)
     port: int = field(default_factory=free_port)
+    _virtual_sites: int = 0
     _processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def __enter__(self) -> "Federation":
@@ -76,15 +77,20 @@ class Federation:
         """Where sites and analysts reach the SuperLink."""
         return f"127.0.0.1:{self.port}"
 
-    def start_superlink(self) -> None:
-        """A SuperLink with TLS that lets in registered SuperNodes only."""
+    def start_superlink(self, *, virtual_sites: int = 0) -> None:
+        """A SuperLink with TLS that lets in registered SuperNodes only.
+
+        With virtual sites it is Flower's simulation runtime instead.
+        """
         certificates = self.folder / "certificates"
+        self._virtual_sites = virtual_sites
+        kind = ["--simulation"] if virtual_sites else ["--enable-supernode-auth"]
         self._start(
             "superlink", "flower-superlink",
             "--ssl-ca-certfile", certificates / "ca.crt",
             "--ssl-certfile", certificates / "server.crt",
             "--ssl-keyfile", certificates / "server.key",
-            "--enable-supernode-auth",
+            *kind,
             "--disable-runtime-dependency-installation",
             "--database", self.folder / "superlink.db",
             "--host", "127.0.0.1", "--port", self.port,
@@ -150,8 +156,11 @@ class Federation:
             f"{name}='{value}'" if isinstance(value, str) else f"{name}={value}"
             for name, value in settings.items()
         )
+        arguments = ["run", str(app), "here", "--stream", "--run-config", pairs]
+        if self._virtual_sites:
+            arguments += ["--federation-config", f"num-supernodes={self._virtual_sites}"]
         process = subprocess.Popen(
-            [command("flwr"), "run", str(app), "here", "--stream", "--run-config", pairs],
+            [command("flwr"), *arguments],
             env=self._environment("analyst"),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
