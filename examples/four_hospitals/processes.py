@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
+from fedassay.engines.flower.locked import BIN_FOLDER
+
 APP = Path(__file__).parents[1] / "flower"
 _STARTED = re.compile(r"Successfully started run (\d+)")
 _CONNECTED = re.compile(r"SuperNode ID: (\d+)")
@@ -120,7 +122,10 @@ class Federation:
                 raise RuntimeError(f"flwr supernode register failed:\n{said}")
 
     def start_site(self, name: str, key: Path, config: Mapping[str, str]) -> None:
-        """A SuperNode with its own key and configuration."""
+        """A SuperNode with its own key and configuration.
+
+        Before Flower's programs it finds those of the site, which run no app that is sent.
+        """
         pairs = " ".join(f'{setting}="{value}"' for setting, value in config.items())
         self._start(
             name, "flower-supernode",
@@ -129,6 +134,7 @@ class Federation:
             "--auth-supernode-private-key", key,
             "--host", "127.0.0.1", "--port", free_port(),
             "--node-config", pairs,
+            path=Path(config["where"]) / BIN_FOLDER,
         )  # fmt: skip
 
     def wait_for_sites(self, *names: str) -> dict[str, str]:
@@ -216,12 +222,15 @@ class Federation:
         while leftovers(self.folder) and time.monotonic() < end + _GRACE_SECONDS:
             time.sleep(0.1)
 
-    def _start(self, name: str, program: str, *arguments: object) -> None:
+    def _start(self, name: str, program: str, *arguments: object, path: Path | None = None) -> None:
+        environment = self._environment(name)
+        if path is not None:
+            environment["PATH"] = f"{path}{os.pathsep}{environment['PATH']}"
         log = (self.folder / "logs" / f"{name}.log").open("ab")
         with log:
             self._processes[name] = subprocess.Popen(
                 [command(program), *map(str, arguments)],
-                env=self._environment(name),
+                env=environment,
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

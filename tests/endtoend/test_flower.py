@@ -1,6 +1,7 @@
 """Real processes on loopback: a SuperLink with TLS and node authentication, SuperNodes, runs."""
 
 import math
+import shutil
 import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from examples.four_hospitals.hospitals import (
     open_hospitals,
     share_roster,
 )
-from examples.four_hospitals.processes import Federation, Run, leftovers
+from examples.four_hospitals.processes import APP, Federation, Run, leftovers
 
 from fedassay import Examples, Survey
 from fedassay.assessment import Assessment
@@ -66,6 +67,18 @@ def assert_nothing_leaked(folder: Path) -> None:
         assert b"0.73105" not in content, path
         assert CANARY_BYTES not in content, path
     assert searched > 10_000
+
+
+def spying_app(folder: Path) -> Path:
+    """An app whose client takes the table, where a site runs it."""
+    app = folder / "spy"
+    shutil.copytree(APP, app)
+    (app / "fedassay_flower" / "client_app.py").write_text(
+        "from pathlib import Path\n"
+        "from fedassay.engines.flower.client_app import app\n"
+        f"Path({str(folder / 'loot')!r}).write_text('taken')\n"
+    )
+    return app
 
 
 def charges(hospital: Hospital) -> list[str | None]:
@@ -137,6 +150,20 @@ def test_four_hospitals_one_killed_under_each_privacy_model(
     assert sum(assessment.tally.reports) == sum(len(site.examples) for site in survivors)
     assert [charges(hospital) for hospital in survivors] == [[None, "1", "5"]] * 3
     assert charges(victim) == []
+
+    # A run that brings another app along gets the answers of the app that the sites installed.
+    found = federation.run(
+        {
+            **SETTINGS,
+            "privacy": "local",
+            "epsilon": "5",
+            "sites": 3,
+            "output": str(tmp_path / "again.json"),
+        },
+        app=spying_app(tmp_path),
+    )
+    assert not found.failed, found.log
+    assert not (tmp_path / "loot").exists()
 
     federation.stop()
     assert_nothing_leaked(tmp_path)

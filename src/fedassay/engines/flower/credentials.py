@@ -88,6 +88,11 @@ def write_public(path: Path, content: bytes) -> None:
     _write(path, content, 0o644)
 
 
+def write_program(path: Path, text: str) -> None:
+    """Write a new file that anybody may run; never over another."""
+    _write(path, text.encode(), 0o755)
+
+
 def _write(path: Path, content: bytes, mode: int) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

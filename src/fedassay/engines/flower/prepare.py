@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from fedassay.engines.flower.credentials import make_node_key, write_public
+from fedassay.engines.flower.locked import BIN_FOLDER, make_programs
 from fedassay.engines.flower.site import AGREEMENT_FILE, LEDGER_FILE, SITE_FORMAT, Agreement
 from fedassay.errors import FileInvalid
 from fedassay.jsonfile import Fields, read_json, write_json
@@ -47,6 +48,7 @@ def prepare_site(folder: Path, wishes: Wishes) -> Agreement:
     if wishes.budget is not None:
         budget = Budget(None, wishes.budget, allow_exact=wishes.exact_sums)
         ledger.set_budget(budget, who=wishes.name)
+    make_programs(folder / BIN_FOLDER)
     make_node_key(folder / NODE_KEY)
     identity = Identity.generate()
     identity.save(folder / IDENTITY_FILE)
