@@ -14,16 +14,20 @@ from fedassay.engines.flower.credentials import write_program
 BIN_FOLDER = "bin"
 TESTED = ("1.41.",)
 """Where Flower loads an app is its own affair, so that this holds for tested versions only."""
-_CLIENT_PROGRAM = "flwr-clientapp"
-_OTHER_PROGRAMS = (
-    "flwr-agentapp", "flwr-connector", "flwr-model", "flwr-serverapp", "flwr-simulation",
-)  # fmt: skip
+PROGRAMS = {
+    "flwr-clientapp": "main",
+    "flwr-agentapp": "refuse",
+    "flwr-connector": "refuse",
+    "flwr-model": "refuse",
+    "flwr-serverapp": "refuse",
+    "flwr-simulation": "refuse",
+}
+"""What a SuperNode may start, and what happens in its place."""
 
 
 def make_programs(folder: Path) -> None:
     """Write the programs that a SuperNode starts in place of Flower's own."""
-    entries = {_CLIENT_PROGRAM: "main", **dict.fromkeys(_OTHER_PROGRAMS, "refuse")}
-    for program, entry in entries.items():
+    for program, entry in PROGRAMS.items():
         start = f"from fedassay.engines.flower.locked import {entry}\n\n{entry}()\n"
         write_program(folder / program, f"#!{sys.executable}\n{start}")
 
