@@ -14,11 +14,13 @@ from fedassay.cli.console import estimates_table, out
 from fedassay.engines.flower.credentials import make_certificates
 
 _KILL_AFTER = "Stage shares:"
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def main() -> int:
     """Run the walk; whatever happens, nothing that it started is left."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in _SIGNALS:
+        signal.signal(number, _interrupt)
     folder = Path(tempfile.mkdtemp(prefix="fedassay-federation-"))
     try:
         with Federation(folder) as federation:
@@ -89,6 +91,9 @@ def report(assessment: Assessment, survivors: list[Hospital]) -> int:
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    # Whoever presses twice still gets everything stopped.
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 

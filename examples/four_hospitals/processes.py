@@ -106,20 +106,20 @@ class Federation:
 
     def register(self, *public_keys: Path) -> None:
         """Let SuperNodes with these keys in."""
-        commands = [
-            subprocess.Popen(
+        for key in public_keys:
+            self._processes[str(key)] = subprocess.Popen(
                 [command("flwr"), "supernode", "register", str(key), "here"],
                 env=self._environment("analyst"),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                text=True,
+                start_new_session=True,
             )
-            for key in public_keys
-        ]
-        for process in commands:
+        for key in public_keys:
+            process = self._processes[str(key)]
             said, _ = process.communicate(timeout=120)
-            if process.returncode or "registered successfully" not in said:
-                raise RuntimeError(f"flwr supernode register failed:\n{said}")
+            del self._processes[str(key)]
+            if process.returncode or b"registered successfully" not in said:
+                raise RuntimeError(f"flwr supernode register failed:\n{said.decode()}")
 
     def start_site(self, name: str, key: Path, config: Mapping[str, str]) -> None:
         """A SuperNode with its own key and configuration.
@@ -219,6 +219,8 @@ class Federation:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
         while leftovers(self.folder) and time.monotonic() < end + _GRACE_SECONDS:
             time.sleep(0.1)
 

@@ -1,6 +1,9 @@
 """Real processes in trouble: bad tables, wrong clocks, a SuperLink that goes away."""
 
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +16,7 @@ from fedassay import Examples
 from fedassay.assessment import Assessment
 from fedassay.engines.flower.credentials import make_certificates
 from tests.endtoend.test_flower import CANARY, SETTINGS, assert_nothing_leaked, charges, exact_sum
+from tests.tables import ROOT
 
 
 def examples(seed: int) -> Examples:
@@ -76,3 +80,25 @@ def test_trouble_ends_in_clear_errors_and_the_next_run_works(tmp_path: Path) -> 
         assert charges(west) == charges(early) == []
     assert leftovers(tmp_path) == []
     assert_nothing_leaked(tmp_path)
+
+
+def test_an_interrupted_walk_leaves_nothing_behind(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-u", "-m", "examples.four_hospitals"],
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    with process.stdout as said:
+        for line in said:
+            if line.startswith("4. flwr run"):
+                break
+        (folder,) = tmp_path.iterdir()
+        assert len(leftovers(folder)) >= 5
+        process.send_signal(signal.SIGINT)
+        assert said.read().rstrip().endswith("Stopped.")
+    assert process.wait(30) == 130
+    assert leftovers(folder) == []
+    assert list(tmp_path.iterdir()) == []
