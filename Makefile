@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint check bench verify experiments clean
+.PHONY: demo test lint check bench verify fuzz experiments clean
 
 demo: $(VENV)/.runtime  ## the main job on bundled real data
 	@$(BIN)/fedassay demo
@@ -21,7 +21,10 @@ lint: $(VENV)/.test  ## format, lint, types, imports
 check: lint test  ## everything; the tests also check README and docs
 
 verify: $(VENV)/.test  ## the statistical tests at full size
-	FEDASSAY_VERIFY=1 $(BIN)/python -m pytest -n auto tests/statistical
+	FEDASSAY_VERIFY=1 $(BIN)/python -m pytest -n auto tests/statistical tests/unit/test_secagg.py
+
+fuzz: $(VENV)/.test  ## a million hostile messages for every decoder
+	$(BIN)/python -m tests.fuzz 1000000
 
 experiments: $(VENV)/.runtime  ## studies of accuracy; writes experiments/*.md
 	$(BIN)/python -m experiments.distributed
