@@ -11,6 +11,7 @@ from benchmarks import (
     encoding,
     histogram,
     reportfile,
+    secagg,
     simulation,
     startup,
     streaming,
@@ -27,6 +28,7 @@ _TOPICS = (
     encoding,
     tallying,
     reportfile,
+    secagg,
     simulation,
     startup,
 )

@@ -190,12 +190,14 @@ def test_sums_that_could_wrap_round_are_refused_before_anything_is_sent() -> Non
     federation = Federation.of(5)
     inbox, client = federation.shares()["0"], federation.clients["0"]
     before = client.to_bytes()
-    for size in (largest_count(5) + 1, -largest_count(5) - 1, 2**31, 2**40):
+    for size in (largest_count(5) + 1, -largest_count(5) - 1, 2**31, 2**40, -(2**63)):
         with pytest.raises(CountOverflow, match="value withheld") as caught:
             client.masked(inbox, np.array([1, size, 0, 0, 0, 0, 0]))
         assert str(abs(size)) not in str(caught.value)
     with pytest.raises(SettingInvalid, match="sums 7 words"):
         client.masked(inbox, np.ones(6, dtype=np.int64))
+    with pytest.raises(SettingInvalid, match="words to sum are integers"):
+        client.masked(inbox, np.full(7, 0.5))  # type: ignore[arg-type]
     assert client.to_bytes() == before
     client.masked(inbox, np.array([1, largest_count(5), 0, 0, 0, 0, -largest_count(5)]))
 
