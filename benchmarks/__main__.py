@@ -17,7 +17,7 @@ from benchmarks import (
     streaming,
     tallying,
 )
-from benchmarks.page import page
+from benchmarks.page import page, with_section
 
 _PAGE = Path(__file__).with_name("README.md")
 _TOPICS = (
@@ -38,7 +38,17 @@ def main() -> None:
     """Run every topic; --quick prints a smaller run and leaves the page as it is."""
     parser = ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a smaller run, printed only")
-    quick = parser.parse_args().quick
+    names = {topic.__name__.rpartition(".")[2]: topic for topic in _TOPICS}
+    parser.add_argument("--only", choices=names, help="one topic, put into the page as it is")
+    arguments = parser.parse_args()
+    quick = arguments.quick
+    if arguments.only:
+        section = names[arguments.only].measure(quick=quick)
+        print(section.markdown())
+        if not quick:
+            known = _PAGE.read_text(encoding="utf-8")
+            _PAGE.write_text(with_section(known, section), encoding="utf-8")
+        return
     sections, load_before = [], os.getloadavg()[0]
     for topic in _TOPICS:
         print(f"{topic.__name__} ...", file=sys.stderr, flush=True)

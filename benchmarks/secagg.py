@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from time import perf_counter
+from math import inf
+from time import process_time
 
 import numpy as np
 from flwr.common.secure_aggregation.crypto import shamir as theirs
@@ -81,8 +82,8 @@ def measure(*, quick: bool) -> Section:
     return Section(
         title="Secure aggregation",
         about=f"Vectors of 2 × {_CELLS:,} counters, which are {plain / 1e3:,.1f} kB as they are. "
-        "A client's time is all of its stages, one run in one process; bytes are all of its "
-        "messages. The server's is one round with one client in twenty dropping out before its "
+        "A client's time is the processor's, for all of its stages, best of three; bytes are of "
+        "all its messages. The server's is one round with one client in twenty dropping out before its "
         f"masked vector. Shamir's scheme is for {_HOLDERS} holders of whom {_THRESHOLD} give a "
         "32-byte secret back, best of several; ours remembers the coefficients of a set of "
         "holders, as it does in a round.",
@@ -119,10 +120,10 @@ class _Cohort:
         )
         self.identities = [Identity.generate() for _ in range(clients if is_pinned else 0)]
         roster = None
-        members: list[Named | Pinned] = [Named(str(i)) for i in range(clients)]
+        self.members: list[Named | Pinned] = [Named(str(i)) for i in range(clients)]
         if is_pinned:
             roster = Roster.of((str(i), key.public) for i, key in enumerate(self.identities))
-            members = [Pinned(identity, roster) for identity in self.identities]
+            self.members = [Pinned(identity, roster) for identity in self.identities]
         digest = None if roster is None else roster.digest
         self.terms = Terms.of(self.survey, randomness=_RANDOM, roster=digest)
         self.server = SecAggServer(self.terms, roster=roster)
@@ -130,7 +131,7 @@ class _Cohort:
             str(i): SecAggClient.start(
                 self.terms, self.survey, member, policy=ClientPolicy(), randomness=_RANDOM
             )
-            for i, member in enumerate(members)
+            for i, member in enumerate(self.members)
         }
         for name, client in self.clients.items():
             self.server.receive_keys(name, client.keys())
@@ -152,23 +153,32 @@ def _client(clients: int, *, is_pinned: bool) -> Cost:
     survivors = np.ones(clients, dtype=np.bool_)
     signatures: list[bytes | None] = []
     if is_pinned:
-        content = agreed(fixed, messages.pack_bits(survivors))
-        signatures = [cohort.identities[int(name)].sign(content) for name in server.clients]
+        # As the server does it: a quorum, spread over the ring.
+        content, signatures = agreed(fixed, messages.pack_bits(survivors)), [None] * clients
+        for i in range(fixed.graph.quorum):
+            signer = int(fixed.ring.order[i * clients // fixed.graph.quorum])
+            name = server.clients[signer]
+            signatures[signer] = cohort.identities[int(name)].sign(content)
     vector = np.random.default_rng(1).integers(0, 100, terms.length)
-    steps: list[tuple[Callable[[bytes], bytes], bytes]] = [
-        (lambda _: client.keys(), b""),
-        (client.shares, server.roster_message(_ONE)),
-        (lambda inbox: client.masked(inbox, vector), messages.encode_inbox(terms, boxes)),
-        *([(client.confirm, messages.encode_survivors(terms, survivors))] if is_pinned else []),
-        (client.unmask, messages.encode_unmask(terms, survivors, signatures)),
-    ]
-    start = perf_counter()
-    replies = [step(message) for step, message in steps]
-    seconds = perf_counter() - start
+    asked = {
+        "shares": server.roster_message(_ONE),
+        "masked": messages.encode_inbox(terms, boxes),
+        "confirm": messages.encode_survivors(terms, survivors) if is_pinned else b"",
+        "unmask": messages.encode_unmask(terms, survivors, signatures),
+    }
+    state, seconds = client.to_bytes(), inf
+    for _ in range(3):
+        one = SecAggClient.from_bytes(state, cohort.members[0], randomness=_RANDOM)
+        start = process_time()
+        replies = [one.keys(), one.shares(asked["shares"]), one.masked(asked["masked"], vector)]
+        if is_pinned:
+            replies.append(one.confirm(asked["confirm"]))
+        replies.append(one.unmask(asked["unmask"]))
+        seconds = min(seconds, process_time() - start)
     return Cost(
         seconds,
         sum(map(len, replies)),
-        len(terms.to_bytes()) + sum(len(message) for _, message in steps),
+        len(terms.to_bytes()) + sum(map(len, asked.values())),
         len(replies[2]),
         fixed.graph.degree,
     )
@@ -187,15 +197,15 @@ def _server(clients: int) -> tuple[float, float, int]:
         for name, message in server.inboxes()
         if name not in dropped
     }
-    start = perf_counter()
+    start = process_time()
     for name, message in masked.items():
         server.receive_masked(name, message)
-    adding = perf_counter() - start
+    adding = process_time() - start
     for name, message in server.unmask_requests():
         server.receive_unmask(name, cohort.clients[name].unmask(message))
-    start = perf_counter()
+    start = process_time()
     total = server.outcome().total
-    unmasking = perf_counter() - start
+    unmasking = process_time() - start
     assert total.tolist() == (vector * (clients - len(dropped))).tolist()
     return adding, unmasking, len(dropped)
 

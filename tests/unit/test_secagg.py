@@ -197,7 +197,7 @@ def test_sums_that_could_wrap_round_are_refused_before_anything_is_sent() -> Non
     with pytest.raises(SettingInvalid, match="sums 7 words"):
         client.masked(inbox, np.ones(6, dtype=np.int64))
     with pytest.raises(SettingInvalid, match="words to sum are integers"):
-        client.masked(inbox, np.full(7, 0.5))  # type: ignore[arg-type]
+        client.masked(inbox, np.full(7, 0.5))
     assert client.to_bytes() == before
     client.masked(inbox, np.array([1, largest_count(5), 0, 0, 0, 0, -largest_count(5)]))
 

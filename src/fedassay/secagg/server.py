@@ -14,6 +14,7 @@ from fedassay.errors import KeyInvalid, RoundAborted, SettingInvalid, StageRefus
 from fedassay.examples import IntArray
 from fedassay.secagg import merkle, messages
 from fedassay.secagg.cohort import Cohort, agreed, announced
+from fedassay.secagg.graph import BoolArray
 from fedassay.secagg.identity import Roster, check_signature
 from fedassay.secagg.keys import Leaf, commit, mask_private, mask_public, pair_mask, self_mask
 from fedassay.secagg.masks import Masker, WordArray
@@ -209,8 +210,11 @@ class SecAggServer:
         vouching, signatures = self._surviving, list[bytes | None]()
         if self.is_pinned:
             self._require(len(self._signatures), self.cohort.graph.quorum, "confirmed")
-            signatures = [self._signatures.get(rank) for rank in range(self.cohort.clients)]
-            vouching = np.array([signature is not None for signature in signatures])
+            vouching = self._vouching()
+            signatures = [
+                self._signatures[rank] if is_signer else None
+                for rank, is_signer in enumerate(vouching)
+            ]
         else:
             self._close_masked()
         if not self.cohort.graph.holds_together(self.cohort.ring, vouching):
@@ -288,6 +292,16 @@ class SecAggServer:
                 masker.subtract(total, key)
             else:
                 masker.add(total, key)
+
+    def _vouching(self) -> BoolArray:
+        """Whose signatures to send: a quorum spread over the ring, or all where that is too few."""
+        cohort = self.cohort
+        confirmed = np.zeros(cohort.clients, dtype=np.bool_)
+        confirmed[list(self._signatures)] = True
+        on_ring = cohort.ring.order[confirmed[cohort.ring.order]]
+        spread = np.zeros(cohort.clients, dtype=np.bool_)
+        spread[on_ring[np.arange(cohort.graph.quorum) * len(on_ring) // cohort.graph.quorum]] = True
+        return spread if cohort.graph.holds_together(cohort.ring, spread) else confirmed
 
     @property
     def _needed(self) -> int:
