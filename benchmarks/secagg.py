@@ -83,8 +83,8 @@ def measure(*, quick: bool) -> Section:
         title="Secure aggregation",
         about=f"Vectors of 2 × {_CELLS:,} counters, which are {plain / 1e3:,.1f} kB as they are. "
         "A client's time is the processor's, for all of its stages, best of three; bytes are of "
-        "all its messages. The server's is one round with one client in twenty dropping out before its "
-        f"masked vector. Shamir's scheme is for {_HOLDERS} holders of whom {_THRESHOLD} give a "
+        "all its messages. The server's is one round with one client in twenty dropping out before "
+        f"its masked vector. Shamir's scheme is for {_HOLDERS} holders of whom {_THRESHOLD} give a "
         "32-byte secret back, best of several; ours remembers the coefficients of a set of "
         "holders, as it does in a round.",
         header=("what", "time", "kB sent", "kB received", "masked vector against plain"),
