@@ -137,7 +137,7 @@ def test_a_repeated_survey_is_refused_where_the_site_says_once(
     for site in sites:
         edit(site, "again = true", "again = false")
     federate(InProcessGrid(configs(sites)), settings(folder))
-    with pytest.raises(RoundAborted, match="4 declined stage masked, SurveyRepeated"):
+    with pytest.raises(RoundAborted, match="4 declined stage keys, SurveyRepeated"):
         federate(InProcessGrid(configs(sites)), settings(folder))
     assert [charged(site) for site in sites] == [[None]] * 4
     assert "was charged before" in capsys.readouterr().out
@@ -149,7 +149,7 @@ def test_a_budget_ends(folder: Path) -> None:
         federate(
             InProcessGrid(configs(sites)), settings(folder, privacy="distributed", epsilon="5")
         )
-    with pytest.raises(RoundAborted, match="BudgetExceeded"):
+    with pytest.raises(RoundAborted, match="4 declined stage keys, BudgetExceeded"):
         federate(
             InProcessGrid(configs(sites)), settings(folder, privacy="distributed", epsilon="5")
         )

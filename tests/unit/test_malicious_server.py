@@ -369,6 +369,15 @@ def test_a_lowered_minimum_is_refused() -> None:
         surround(lowered, survey)
 
 
+def test_a_lowered_threshold_is_refused() -> None:
+    survey = flat(minimum=3)
+    lowered = Terms.of(survey, randomness=RANDOM, corrupt_permille=0)
+    with pytest.raises(TermsRefused, match="50 corrupt clients in a thousand"):
+        surround(lowered, survey)
+    with pytest.raises(TermsRefused, match="7 words to sum; the round asks for 8"):
+        surround(replace(Terms.of(survey, randomness=RANDOM), length=8), survey)
+
+
 def test_planted_unchecked_terms_let_a_sybil_see_the_input(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

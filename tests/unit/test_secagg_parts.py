@@ -1,5 +1,6 @@
 """The parts of secure aggregation, against brute force, scipy and planted bugs."""
 
+import json
 import shutil
 from itertools import combinations
 from pathlib import Path
@@ -395,6 +396,12 @@ def test_a_state_belongs_to_its_identity_and_needs_secret_randomness() -> None:
         SecAggClient.from_bytes(client.to_bytes(), Named("1"), randomness=RANDOM)
     with pytest.raises(SettingInvalid, match="SystemRandomness"):
         SecAggClient.from_bytes(client.to_bytes(), Named("0"), randomness=SimulatedRandomness(1))
+    seated = Federation.of(3)
+    seated.shares()
+    content = json.loads(seated.clients["0"].to_bytes())
+    content["seat"]["peers"] = content["seat"]["peers"][:256]
+    with pytest.raises(FileInvalid, match="as many neighbours"):
+        SecAggClient.from_bytes(json.dumps(content).encode(), Named("0"), randomness=RANDOM)
     with pytest.raises(FileInvalid, match="not JSON"):
         SecAggClient.from_bytes(client.to_bytes()[:-2], Named("0"), randomness=RANDOM)
 

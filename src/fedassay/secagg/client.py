@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from fedassay.client import ClientPolicy
 from fedassay.errors import (
     CohortTooSmall,
+    FileInvalid,
     RoundMismatch,
     SealBroken,
     SettingInvalid,
@@ -76,6 +77,13 @@ class SecAggClient:
             if state.seat is None
             else Cohort.of(state.terms, state.seat.clients, state.seat.root, state.seat.present)
         )
+        if self._cohort is not None and state.seat is not None:
+            degree = self._cohort.graph.degree
+            if len(state.seat.peers) != degree or len(state.held) not in (0, degree):
+                raise FileInvalid(
+                    "a round's state must hold as many neighbours as the cohort gives it; it does "
+                    "not. This client leaves the round."
+                )
 
     @classmethod
     def start(

@@ -14,6 +14,7 @@ from fedassay.errors import KeyInvalid, RoundAborted, SettingInvalid, StageRefus
 from fedassay.examples import IntArray
 from fedassay.secagg import merkle, messages
 from fedassay.secagg.cohort import Cohort, agreed, announced
+from fedassay.secagg.graph import BoolArray
 from fedassay.secagg.identity import Roster, check_signature
 from fedassay.secagg.keys import Leaf, commit, mask_private, mask_public, pair_mask, self_mask
 from fedassay.secagg.masks import Masker, WordArray
@@ -59,6 +60,7 @@ class SecAggServer:
         self._clients: list[str] = []
         self._rank: dict[str, int] = {}
         self._leaves: list[Leaf] = []
+        self._levels: list[list[bytes]] = []
         self._cohort: Cohort | None = None
         self._sealed: dict[int, list[bytes]] = {}
         self._sharing = np.zeros(0, dtype=np.bool_)
@@ -74,6 +76,11 @@ class SecAggServer:
         if self._cohort is None:
             raise StageRefused("the cohort is fixed when the keys are in. Collect them first.")
         return self._cohort
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """The cohort's clients, by rank."""
+        return tuple(self._clients)
 
     @property
     def is_pinned(self) -> bool:
@@ -108,32 +115,32 @@ class SecAggServer:
         order = sorted(self._announced, key=self._place)
         self._clients = order
         self._rank = {client: rank for rank, client in enumerate(order)}
-        signed = [self._announced[client] for client in order]
-        self._leaves = [item.leaf for item in signed]
-        levels = merkle.tree([leaf.to_bytes() for leaf in self._leaves])
+        self._leaves = [self._announced[client].leaf for client in order]
+        self._levels = merkle.tree([leaf.to_bytes() for leaf in self._leaves])
         present = b""
         if self._roster is not None:
             bits = np.zeros(len(self._roster.keys), dtype=np.bool_)
             bits[[self._roster.index(leaf.member) for leaf in self._leaves]] = True
             present = messages.pack_bits(bits)
-        cohort = Cohort.of(self.terms, count, levels[-1][0], present)
-        self._cohort, self._phase = cohort, Phase.SHARES
+        self._cohort = Cohort.of(self.terms, count, self._levels[-1][0], present)
+        self._phase = Phase.SHARES
         self._sharing = np.zeros(count, dtype=np.bool_)
         self._surviving = np.zeros(count, dtype=np.bool_)
+        return ((client, self.roster_message(client)) for client in order)
 
-        def message(rank: int) -> bytes:
-            ranks = cohort.neighbours(rank)
-            roster = messages.RosterMessage(
-                count,
-                rank,
-                cohort.root,
-                present,
-                tuple(signed[peer] for peer in ranks),
-                tuple(merkle.prove(levels, [rank, *ranks])),
-            )
-            return messages.encode_roster(self.terms, roster)
-
-        return ((client, message(rank)) for rank, client in enumerate(order))
+    def roster_message(self, client: str) -> bytes:
+        """What `roster_messages` has for one client."""
+        rank, cohort = self._sender(client, Phase.SHARES), self.cohort
+        ranks = cohort.neighbours(rank)
+        roster = messages.RosterMessage(
+            cohort.clients,
+            rank,
+            cohort.root,
+            cohort.present,
+            tuple(self._announced[self._clients[peer]] for peer in ranks),
+            tuple(merkle.prove(self._levels, [rank, *ranks])),
+        )
+        return messages.encode_roster(self.terms, roster)
 
     def receive_shares(self, client: str, message: bytes) -> None:
         """Stage 2: a client's sealed shares, to be passed on."""
@@ -203,8 +210,11 @@ class SecAggServer:
         vouching, signatures = self._surviving, list[bytes | None]()
         if self.is_pinned:
             self._require(len(self._signatures), self.cohort.graph.quorum, "confirmed")
-            signatures = [self._signatures.get(rank) for rank in range(self.cohort.clients)]
-            vouching = np.array([signature is not None for signature in signatures])
+            vouching = self._vouching()
+            signatures = [
+                self._signatures[rank] if is_signer else None
+                for rank, is_signer in enumerate(vouching)
+            ]
         else:
             self._close_masked()
         if not self.cohort.graph.holds_together(self.cohort.ring, vouching):
@@ -282,6 +292,16 @@ class SecAggServer:
                 masker.subtract(total, key)
             else:
                 masker.add(total, key)
+
+    def _vouching(self) -> BoolArray:
+        """Whose signatures to send: a quorum spread over the ring, or all where that is too few."""
+        cohort = self.cohort
+        confirmed = np.zeros(cohort.clients, dtype=np.bool_)
+        confirmed[list(self._signatures)] = True
+        on_ring = cohort.ring.order[confirmed[cohort.ring.order]]
+        spread = np.zeros(cohort.clients, dtype=np.bool_)
+        spread[on_ring[np.arange(cohort.graph.quorum) * len(on_ring) // cohort.graph.quorum]] = True
+        return spread if cohort.graph.holds_together(cohort.ring, spread) else confirmed
 
     @property
     def _needed(self) -> int:

@@ -24,6 +24,8 @@ from fedassay.survey import OneLevel, Survey
 ROUND_ID_BYTES = 16
 MAX_COHORT = 2**16
 MAX_LENGTH = 2**24
+LEAST_CORRUPT_PERMILLE = 50
+"""Corrupt clients in a thousand that every round withstands; a client accepts no fewer."""
 WORD_LIMIT = 2**31
 """Sums are read as signed 32-bit words, so that they must stay below this in size."""
 _TERMS = struct.Struct("<4sBB32s16sIIIHH32s")
@@ -49,7 +51,7 @@ class Terms:
     """The fewest survivors whose sum is unmasked."""
     colluders: int
     """Corrupt clients that are withstood, at least."""
-    corrupt_permille: int = 50
+    corrupt_permille: int = LEAST_CORRUPT_PERMILLE
     """Corrupt clients that are withstood, for a thousand in the cohort."""
     dropout_permille: int = 200
     """Random dropouts for a thousand that a sparse graph is sized for."""
@@ -88,7 +90,7 @@ class Terms:
         *,
         randomness: Randomness,
         roster: bytes | None = None,
-        corrupt_permille: int = 50,
+        corrupt_permille: int = LEAST_CORRUPT_PERMILLE,
         dropout_permille: int = 200,
     ) -> "Terms":
         """Fresh terms for an attempt at a survey."""
@@ -122,6 +124,11 @@ class Terms:
                 f"the survey needs {needed} survivors and withstands {survey.colluders} "
                 f"colluders; the round offers {self.minimum} and {self.colluders}. "
                 "Make the terms from the survey."
+            )
+        if self.corrupt_permille < LEAST_CORRUPT_PERMILLE:
+            raise TermsRefused(
+                f"a round withstands {LEAST_CORRUPT_PERMILLE} corrupt clients in a thousand or "
+                f"more; this one only {self.corrupt_permille}. Raise corrupt_permille."
             )
         if self.minimum - self.colluders < policy.smallest_cohort:
             raise TermsRefused(
@@ -224,9 +231,12 @@ def largest_count(clients: int) -> int:
 
 def as_words(vector: IntArray, clients: int) -> WordArray:
     """A signed vector modulo 2^32, or `CountOverflow` when a sum could wrap round."""
-    if len(vector) and int(np.abs(vector).max()) > largest_count(clients):
+    if vector.dtype.kind not in "iu":
+        raise SettingInvalid(f"words to sum are integers; found {vector.dtype}.")
+    limit = largest_count(clients)
+    if len(vector) and not -limit <= int(vector.min()) <= int(vector.max()) <= limit:
         raise CountOverflow(
-            f"with {clients} clients each counter must stay within {largest_count(clients)}, "
+            f"with {clients} clients each counter must stay within {limit}, "
             "because sums are modulo 2^32; this client has a larger one (value withheld). "
             "Tally fewer clients at a time, or split the table."
         )

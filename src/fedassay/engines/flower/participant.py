@@ -41,7 +41,7 @@ class Participant:
     def keys(self, question: Question) -> bytes:
         """Stage 1 of secure aggregation: check survey and terms, announce fresh keys.
 
-        What is wrong with the table shows here, before anybody counts on this site.
+        What is wrong with table or ledger shows here, before anybody counts on this site.
         """
         survey = read_survey(question.survey)
         policy = self.site.agreement.policy(survey)
@@ -49,6 +49,7 @@ class Participant:
         client = SecAggClient.start(
             terms, survey, self._member, policy=policy, randomness=SystemRandomness()
         )
+        self.site.check_ledger(survey)
         self.site.counts(survey)
         RoundStore(self.site.rounds).begin(client)
         return client.keys()

@@ -11,7 +11,8 @@ from fedassay.engines.tables import Columns, count_file
 from fedassay.errors import FileInvalid, SettingInvalid, SurveyRefused
 from fedassay.examples import IntArray
 from fedassay.jsonfile import Fields, check_format
-from fedassay.ledger import Ledger, LedgerAccount, Part
+from fedassay.ledger import Charge, Ledger, LedgerAccount, Part, Status
+from fedassay.ledger.budget import decide
 from fedassay.secagg.identity import Identity, Roster
 from fedassay.survey import MAX_CLIENTS, Survey
 
@@ -134,6 +135,12 @@ class Site:
         part = Part(self.agreement.data_id)
         ledger = Ledger(self.where / LEDGER_FILE)
         return LedgerAccount(ledger, part, who=who, again=self.agreement.again)
+
+    def check_ledger(self, survey: Survey) -> None:
+        """Raise now what charging this survey would raise later, when others count on this site."""
+        account = self.account("nobody yet")
+        charge = Charge.of(survey, account.part, Status.CHARGED)
+        decide(account.ledger.entries(), charge, again=account.again)
 
     @property
     def rounds(self) -> Path:
