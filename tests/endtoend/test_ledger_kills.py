@@ -22,7 +22,7 @@ from tests.kills import Announce, Work, can_trace, killed_after, killed_at_call,
 from tests.surveys import local_survey
 
 FULL = os.environ.get("FEDASSAY_VERIFY") == "1"
-STEP = 1 if FULL else 7
+STEP = 1 if FULL else 11
 TIMED = 150 if FULL else 15
 EPSILON = Fraction(1, 7)
 WARD = Part("ward")
@@ -130,7 +130,7 @@ def test_a_mark_written_before_its_entry_is_caught(folder: Folder) -> None:
     """The mark must not run ahead: a ledger killed in between would not open again."""
 
     def work(announce: Announce) -> None:
-        now = folder.ledger.mark()
+        now = folder.ledger.read().mark
         Mark(now.ledger, now.entries + 1, "ab" * 32).save(mark_path(folder.ledger.path))
         folder.ledger.charge(NEXT, WARD)
         announce()

@@ -4,9 +4,11 @@ import os
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -17,6 +19,7 @@ import pytest
 from fedassay import ClientPolicy, Examples, Survey, answer
 from fedassay.errors import (
     BudgetExceeded,
+    FedassayError,
     LedgerInvalid,
     LedgerRolledBack,
     LedgerUnwritable,
@@ -139,6 +142,92 @@ def test_a_budget_for_one_window_binds_only_there(ledger: Ledger) -> None:
         ledger.charge(third(5), Part("ward", Window.parse("2026-01-31..2026-02-02")))
 
 
+def test_a_budget_for_one_window_does_not_lift_the_one_for_any_data(ledger: Ledger) -> None:
+    january, february = (Window.parse(f"2026-0{m}-01..2026-0{m + 1}-01") for m in (1, 2))
+    ledger.set_budget(Budget(None, 2 * THIRD, split_windows=True))
+    ledger.set_budget(Budget("ward", THIRD, january, split_windows=True))
+    ledger.charge(third(4), Part("ward", january))
+    with pytest.raises(BudgetExceeded):
+        ledger.charge(third(5), Part("ward", january))
+    for cells in (4, 5):
+        ledger.charge(third(cells), Part("ward", february))
+    with pytest.raises(BudgetExceeded):
+        ledger.charge(third(6), Part("ward", february))
+
+
+def test_a_receipt_says_how_many_charges_overlap(ledger: Ledger) -> None:
+    january = Window.parse("2026-01-01..2026-02-01")
+    february = Window.parse("2026-02-01..2026-03-01")
+    parts = [
+        (Part("ward", january, "a"), 0),
+        (Part("ward", january, "b"), 0),
+        (Part("ward", february), 0),
+        (Part("ward", january), 2),
+        (Part("ward"), 4),
+        (Part("other"), 0),
+        (Part("ward", january, "a"), 3),
+    ]
+    for cells, (part, overlapping) in enumerate(parts, start=2):
+        assert ledger.charge(third(cells), part).overlapping == overlapping
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a b.db", "q?mode=memory&x#y%41.db", "Überwachung 🏥.db", os.fsdecode(b"\xff\xfe.db"), "-o"],
+)
+def test_a_ledger_may_have_any_name(tmp_path: Path, name: str) -> None:
+    ledger = Ledger.create(tmp_path / name)
+    ledger.charge(third(2), Part("quote\" '; -- \\ 🏥"))
+    assert {item.name for item in tmp_path.iterdir()} == {name, f"{name}.mark"}
+    assert ledger.entries()[0].number == 1
+
+
+def test_a_ledger_turned_to_a_write_ahead_log_is_turned_back(ledger: Ledger) -> None:
+    ledger.charge(third(2), WARD)
+    connection = sqlite3.connect(ledger.path)
+    assert connection.execute("PRAGMA journal_mode = WAL").fetchone() == ("wal",)
+    connection.close()
+    ledger.charge(third(3), WARD)
+    assert spent(ledger) == 2 * THIRD
+    connection = sqlite3.connect(ledger.path)
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+    connection.close()
+
+
+def test_reading_and_charging_at_once_raise_no_false_alarm(ledger: Ledger) -> None:
+    """A reader never sees a mark that is ahead of what it read."""
+    failed: list[Exception] = []
+    done = threading.Event()
+
+    def read_on() -> None:
+        while not done.is_set():
+            try:
+                ledger.read()
+            except FedassayError as error:
+                failed.append(error)
+
+    readers = [threading.Thread(target=read_on) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    for cells in range(2, 32):
+        ledger.charge(third(cells), WARD)
+    done.set()
+    for reader in readers:
+        reader.join()
+    assert failed == []
+    assert spent(ledger) == 10
+
+
+def test_a_ledger_opened_by_a_link_has_the_same_mark(ledger: Ledger, tmp_path: Path) -> None:
+    ledger.charge(third(2), WARD)
+    (tmp_path / "links").mkdir()
+    link = tmp_path / "links" / "here.db"
+    link.symlink_to(ledger.path)
+    Ledger(link).charge(third(3), WARD)
+    assert spent(ledger) == 2 * THIRD
+    assert [item.name for item in link.parent.iterdir()] == ["here.db"]
+
+
 @pytest.mark.parametrize(
     "broken",
     [
@@ -231,8 +320,8 @@ def test_an_older_copy_is_noticed_and_its_loss_stays_on_record(ledger: Ledger) -
     assert entry.content == Loss(2, head)
     assert ledger.accept_loss(who="officer") is None
     ledger.charge(third(4), WARD)
-    with pytest.raises(LedgerRolledBack):
-        ledger.expect(head)
+    assert not ledger.read().had_head(head)
+    assert ledger.read().losses == 1
 
 
 def test_an_older_copy_that_grew_elsewhere_is_noticed(ledger: Ledger, tmp_path: Path) -> None:
@@ -261,11 +350,10 @@ def test_a_witness_elsewhere_notices_a_folder_restored_whole(tmp_path: Path) -> 
     with pytest.raises(LedgerRolledBack, match="elsewhere"):
         ledger.charge(third(4), WARD)
     # Without the witness nothing in the folder can tell; a head kept by somebody can.
-    alone = Ledger(ledger.path)
-    alone.entries()
-    with pytest.raises(LedgerRolledBack):
-        alone.expect(head)
-    alone.expect(alone.mark().head[:12])
+    found = Ledger(ledger.path).read()
+    assert not found.had_head(head)
+    assert found.had_head(found.head[:12])
+    assert not found.had_head(found.head[:7])
 
 
 def test_a_missing_mark_or_file_is_noticed(ledger: Ledger) -> None:
@@ -445,7 +533,7 @@ def as_nobody(action: Callable[[], object]) -> None:
             os.setuid(65534)
         try:
             sender.send(action())
-        except LedgerUnwritable as error:
+        except FedassayError as error:
             sender.send(error)
 
     receiver, sender = get_context("fork").Pipe(duplex=False)
@@ -470,6 +558,35 @@ def test_a_read_only_folder_can_be_read_and_not_charged() -> None:
             as_nobody(lambda: Ledger.create(folder / "new.db").path)
         folder.chmod(0o755)
         assert spent(ledger) == THIRD
+
+
+def test_a_ledger_or_witness_that_may_not_be_seen_is_refused() -> None:
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o777)
+        hidden = folder / "hidden"
+        hidden.mkdir()
+        kept = Ledger.create(hidden / "ledger.db", witness=hidden / "witness.mark")
+        kept.charge(third(2), WARD)
+        hidden.chmod(0o000)
+        as_nobody(lambda: Ledger.create(folder / "ledger.db").path)
+        open_one = Ledger(folder / "ledger.db", hidden / "witness.mark")
+        for ledger in (kept, open_one, Ledger(hidden / "ledger.db")):
+            with pytest.raises(LedgerInvalid, match="Check the path"):
+                as_nobody(ledger.entries)
+            with pytest.raises(LedgerInvalid, match="Check the path"):
+                as_nobody(partial(ledger.charge, third(3), WARD))
+        with pytest.raises((LedgerInvalid, LedgerUnwritable)):
+            as_nobody(lambda: Ledger.create(hidden / "new.db").path)
+        hidden.chmod(0o755)
+
+
+def test_a_ledger_removed_before_its_first_entry_leaves_nothing_behind(ledger: Ledger) -> None:
+    ledger.path.unlink()
+    stale = mark_path(ledger.path).read_bytes()
+    again = Ledger.create(ledger.path)
+    assert mark_path(again.path).read_bytes() != stale
+    again.charge(third(2), WARD)
 
 
 def test_a_ledger_in_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:

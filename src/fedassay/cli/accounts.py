@@ -71,9 +71,11 @@ class Purse:
             for found in self.receipt.balances
             if found.budget.epsilon is not None
         ]
+        if self.receipt.overlapping:
+            lines.append(f"Earlier charges on some of the same data: {self.receipt.overlapping}.")
         number = self.receipt.entry.number
         lines.append(f"Ledger entry {number:,}; keep its head elsewhere:\n{self.receipt.head}")
-        out.print("\n".join(lines), markup=False, soft_wrap=True)
+        out.print("\n".join(lines), markup=False)
 
 
 def purse(
@@ -105,10 +107,15 @@ def check_output(output: Path, *inputs: Path | None, account: Purse | None) -> N
     if account is not None:
         kept += [account.ledger.path, mark_path(account.ledger.path)]
         kept += [] if account.ledger.witness is None else [account.ledger.witness]
-    for path in kept:
-        if output.exists() and path.exists() and output.samefile(path):
-            raise FileInvalid(f"{output}: this is an input itself. Choose another output file.")
-    if not output.parent.is_dir() or not os.access(output.parent, os.W_OK) or output.is_dir():
+    try:
+        clash = output.exists() and any(path.exists() and output.samefile(path) for path in kept)
+        writable = output.parent.is_dir() and os.access(output.parent, os.W_OK)
+        writable = writable and not output.is_dir()
+    except OSError:
+        clash, writable = False, False
+    if clash:
+        raise FileInvalid(f"{output}: this is an input itself. Choose another output file.")
+    if not writable:
         raise FileInvalid(f"{output}: cannot be written. Choose a folder you may write to.")
 
 

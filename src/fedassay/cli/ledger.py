@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fedassay.cli import options
-from fedassay.cli.accounts import NOBODY, WhoOption, WindowOption, WitnessOption
+from fedassay.cli.accounts import NOBODY, WhoOption, WindowOption, WitnessOption, check_output
 from fedassay.cli.console import err, out
 from fedassay.cli.ledger_views import (
     EXPORT_FORMAT,
@@ -22,8 +22,9 @@ from fedassay.cli.ledger_views import (
     json_lines,
 )
 from fedassay.engines.files import write_whole
-from fedassay.errors import SettingInvalid
-from fedassay.ledger import EVER, Budget, Entry, Ledger, Loss, Window
+from fedassay.errors import LedgerRolledBack, SettingInvalid
+from fedassay.ledger import EVER, Budget, Entry, Ledger, Window
+from fedassay.ledger.mark import mark_path
 from fedassay.mechanisms import UnitKind
 
 app = typer.Typer(
@@ -51,7 +52,6 @@ def new_ledger(file: FileArgument, witness: WitnessOption = None) -> None:
     out.print(
         f"Wrote {file}. Set a budget next: fedassay ledger budget {file} --epsilon 1",
         markup=False,
-        soft_wrap=True,
     )
 
 
@@ -76,25 +76,31 @@ def show_ledger(
 
       fedassay ledger show ledger.db --expect-head 6508e67644a82679
     """
-    ledger = Ledger(file, witness)
-    if expect_head is not None:
-        ledger.expect(expect_head)
-    mark, balances = ledger.mark(), ledger.balances(data_id)
+    with err.status("reading the ledger"):
+        found = Ledger(file, witness).read()
+        balances = found.balances(data_id)
+    if expect_head is not None and not found.had_head(expect_head):
+        raise LedgerRolledBack(
+            f"{file}: no entry has head {expect_head[:16]!r}. The file is an older copy or another "
+            "ledger; find the newest one. (At least 8 digits are needed.)"
+        )
     if as_json:
-        typer.echo(json.dumps(balances_json(mark, balances), allow_nan=False))
+        typer.echo(json.dumps(balances_json(found.mark, balances), allow_nan=False))
         return
     if balances:
         out.print(balance_table(balances))
-    lost = sum(isinstance(entry.content, Loss) for entry in ledger.entries())
-    if lost:
+    if found.losses:
         err.print(
-            f"Entries were lost {lost} time(s) and the loss was accepted: what is spent is at "
-            "least what is shown.",
+            f"Entries were lost {found.losses} time(s) and the loss was accepted: what is spent "
+            "is at least what is shown.",
             style="red",
         )
     if any(balance.unbounded for balance in balances):
-        out.print("\nexact: answers that no epsilon covers; they are recorded, not added up.")
-    out.print(f"\n{mark.entries:,} entries, head\n{mark.head}", markup=False, soft_wrap=True)
+        out.print(
+            "\nuncovered: exact sums, and surveys per example under a budget per client; they "
+            "are recorded, not added up."
+        )
+    out.print(f"\n{found.mark.entries:,} entries, head\n{found.head}", markup=False)
 
 
 @app.command("budget")
@@ -125,16 +131,16 @@ def budget_command(
 ) -> None:
     """Set a budget; the old one stays on record. Without --epsilon, print those in force.
 
-    Disjoint windows and groups share a budget unless they are declared to split it: every
-    example then has the whole budget for itself (windows, groups), or every client (groups).
+    Disjoint windows and groups share a budget, unless they are declared to
+    split it: each then has the whole budget for itself.
 
     [bold]Examples[/bold]
 
       fedassay ledger budget ledger.db --epsilon 3 --who "privacy officer"
 
-      fedassay ledger budget ledger.db --data-id ward-3 --epsilon 1 --split windows
+      fedassay ledger budget ledger.db --data-id ward --epsilon 1 --split windows
 
-      fedassay ledger budget ledger.db --data-id phones --epsilon 8 --delta 1e-6 --unit client
+      fedassay ledger budget ledger.db --epsilon 8 --delta 1e-6 --unit client
     """
     ledger = Ledger(file, witness)
     unknown = set(split or ()) - {"windows", "groups"}
@@ -162,7 +168,6 @@ def budget_command(
         f"Set for {data_name(budget.data)}: {budget_words(budget)}.\n"
         f"Ledger entry {entry.number:,}; keep its head elsewhere:\n{entry.head}",
         markup=False,
-        soft_wrap=True,
     )
 
 
@@ -184,11 +189,13 @@ def history(
 
       fedassay ledger history ledger.db --data-id ward-3 --last 20
     """
-    chosen = [e for e in Ledger(file, witness).entries() if is_about(e, data_id)]
+    with err.status("reading the ledger"):
+        entries = Ledger(file, witness).entries()
+    chosen = [entry for entry in entries if is_about(entry, data_id)]
     chosen = chosen[-last:] if last else chosen
     if as_json:
-        entries = [entry.to_json() for entry in chosen]
-        typer.echo(json.dumps({"format": EXPORT_FORMAT, "entries": entries}))
+        lines = [entry.to_json() for entry in chosen]
+        typer.echo(json.dumps({"format": EXPORT_FORMAT, "entries": lines}))
         return
     out.print(history_table(chosen) if chosen else "No entries.")
     if any(entry.stamp.clock_went_back for entry in chosen):
@@ -216,13 +223,13 @@ def export(
         raise SettingInvalid(
             f"an export ends in .jsonl or .csv; found {output.name[-40:]!r}. Rename it."
         )
-    ledger = Ledger(file, witness)
-    entries, mark = ledger.entries(), ledger.mark()
-    write_whole(writers[output.suffix](mark, entries).encode(), output)
+    check_output(output, file, mark_path(file), witness, account=None)
+    with err.status("writing the export"):
+        found = Ledger(file, witness).read()
+        write_whole(writers[output.suffix](found.mark, found.entries).encode(), output)
     out.print(
-        f"Wrote {output}: {len(entries):,} entries, head\n{mark.head}",
+        f"Wrote {output}: {len(found.entries):,} entries, head\n{found.head}",
         markup=False,
-        soft_wrap=True,
     )
 
 
@@ -234,8 +241,8 @@ def accept(
 ) -> None:
     """Go on with a ledger that lost entries; that it did stays on record.
 
-    Look for the newest copy first. What the ledger says was spent is then only a lower
-    bound: lower its budgets by what may have been lost.
+    Look for the newest copy first. What the ledger says was spent is then
+    only a lower bound: lower its budgets by what may have been lost.
 
     [bold]Examples[/bold]
 
@@ -250,7 +257,6 @@ def accept(
         f"its budgets accordingly.\nLedger entry {entry.number:,}; keep its head elsewhere:\n"
         f"{entry.head}",
         markup=False,
-        soft_wrap=True,
     )
 
 

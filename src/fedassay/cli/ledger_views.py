@@ -29,7 +29,7 @@ def balance_table(balances: Sequence[Balance]) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("per")
     table.add_column("charges", justify="right", no_wrap=True)
-    table.add_column("exact", justify="right", no_wrap=True)
+    table.add_column("uncovered", justify="right", no_wrap=True)
     for found in balances:
         name = found.data if found.budget.window.is_ever else f"{found.data} {found.budget.window}"
         table.add_row(
@@ -78,8 +78,9 @@ def _history_cells(entry: Entry) -> tuple[str, str, str]:
 
 
 def _part_words(part: Part) -> str:
-    window = "" if part.window.is_ever else f" {part.window}"
-    return f"{part.data}{window}" + ("" if part.group is None else f" ({part.group})")
+    # Broken between its ends, where it is easiest to read.
+    window = "" if part.window.is_ever else "\n" + str(part.window).replace("..", "..\n")
+    return f"{part.data}{window}" + ("" if part.group is None else f"\n({part.group})")
 
 
 def budget_words(budget: Budget) -> str:
@@ -125,7 +126,7 @@ def balances_json(mark: Mark, balances: Sequence[Balance]) -> dict[str, Any]:
                 "left": None if found.left is None else str(found.left),
                 "neighbours": found.neighbours.value,
                 "charges": found.charges,
-                "exact": found.unbounded,
+                "uncovered": found.unbounded,
             }
             for found in balances
         ],

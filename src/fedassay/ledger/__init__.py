@@ -4,6 +4,7 @@ from fedassay.ledger.account import LedgerAccount
 from fedassay.ledger.book import Ledger, Receipt
 from fedassay.ledger.budget import Balance
 from fedassay.ledger.entry import Budget, Charge, Entry, Loss, Part, Status
+from fedassay.ledger.snapshot import Snapshot
 from fedassay.ledger.window import EVER, Window
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Loss",
     "Part",
     "Receipt",
+    "Snapshot",
     "Status",
     "Window",
 ]

@@ -1,16 +1,17 @@
 """The ledger: what was spent on which data, charged before anything leaves."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from fedassay.errors import LedgerInvalid, LedgerRolledBack
 from fedassay.ledger import store, tighter
-from fedassay.ledger.budget import Balance, balance, budgets_of, charges_of, decide
+from fedassay.ledger.budget import Balance, charges_of, decide
 from fedassay.ledger.entry import Budget, Charge, Entry, Loss, Part, Stamp, Status
 from fedassay.ledger.mark import Mark, mark_path
+from fedassay.ledger.snapshot import Snapshot
 from fedassay.survey import Survey
 
 NOBODY = "not said"
@@ -27,6 +28,8 @@ class Receipt:
 
     entry: Entry
     balances: tuple[Balance, ...]
+    overlapping: int
+    """How many earlier charges cover some of the same data."""
 
     @property
     def head(self) -> str:
@@ -56,6 +59,10 @@ class Ledger:
                     f"{path}: a ledger with {mark.entries} entries was here, as {place} says. "
                     "Restore it, or choose another name."
                 )
+            if mark is not None and not store.is_there(path):
+                # Of a ledger that was removed before its first entry.
+                with suppress(OSError):
+                    place.unlink()
         store.create(path)
         ledger._set_marks()
         return ledger
@@ -73,16 +80,16 @@ class Ledger:
 
         With `again`, a survey that was charged before is charged once more instead of refused.
         """
-        with self._writing() as found:
+        with self._writing() as writer:
             charge = Charge.of(survey, part, status)
-            repeated = any(charge.repeats(old) for old in charges_of(found.entries, part.data))
-            if repeated and again:
+            before = charges_of(writer.found.entries, part.data)
+            if again and any(charge.repeats(earlier) for earlier in before):
                 charge = Charge.of(survey, part, Status.AGAIN)
-            decide(found.entries, charge, again=again)
-            entry = found.append(Stamp(self.clock(), who), charge)
-            balances = tuple(_balances(found.entries, part.data, part))
+            decide(writer.found.entries, charge, again=again)
+            entry = writer.append(Stamp(self.clock(), who), charge)
+            balances = tuple(writer.found.balances(part.data, part))
         self._set_marks()
-        return Receipt(entry, balances)
+        return Receipt(entry, balances, sum(part.overlaps(old.part) for old in before))
 
     def set_budget(self, budget: Budget, *, who: str = NOBODY) -> Entry:
         """Set, change or (with epsilon None) lift a budget; the old one stays on record."""
@@ -90,83 +97,65 @@ class Ledger:
             tighter.require()
         return self._append(budget, who)
 
-    def entries(self) -> Sequence[Entry]:
-        """All entries, in order; needs no right to write."""
-        return self._read().entries
+    def read(self) -> Snapshot:
+        """All that is in it, checked; needs no right to write."""
+        with store.transaction(self.path, writable=False) as reader:
+            self._check(reader.found)
+        return reader.found
 
-    def mark(self) -> Mark:
-        """The ledger's id, size and head as they are now."""
-        return self._mark_of(self._read())
+    def entries(self) -> Sequence[Entry]:
+        """All entries, in order."""
+        return self.read().entries
 
     def balances(self, data: str | None = None) -> list[Balance]:
         """What is spent and left, per data id and budget."""
-        entries = self.entries()
-        chosen = data_ids(entries) if data is None else [data]
-        return [found for name in chosen for found in _balances(entries, name)]
-
-    def expect(self, head: str) -> None:
-        """Raise `LedgerRolledBack` unless the ledger once had, or has, this head."""
-        found = self._read()
-        heads = [found.head_at(number) for number in range(len(found.entries) + 1)]
-        if len(head) < 8 or not any(known.startswith(head) for known in heads):
-            raise LedgerRolledBack(
-                f"{self.path}: no entry has head {head[:16]!r}. The file is an older copy or "
-                "another ledger; find the newest one. (At least 8 digits are needed.)"
-            )
+        return self.read().balances(data)
 
     def accept_loss(self, *, who: str) -> Entry | None:
         """Go on with a ledger that lost entries; that it did stays on record.
 
         What it says was spent is then only a lower bound: lower its budgets accordingly.
         """
-        with store.transaction(self.path, writable=True) as found:
+        with store.transaction(self.path, writable=True) as writer:
             known = [mark for mark in map(Mark.load, self._marks()) if mark is not None]
             worst = max(known, key=lambda mark: mark.entries, default=None)
             try:
-                self._check(found)
+                self._check(writer.found)
             except LedgerRolledBack:
                 loss = Loss(
                     0 if worst is None else worst.entries, None if worst is None else worst.head
                 )
-                entry = found.append(Stamp(self.clock(), who), loss)
+                entry = writer.append(Stamp(self.clock(), who), loss)
             else:
                 return None
         self._set_marks()
         return entry
 
     def _append(self, content: Budget, who: str) -> Entry:
-        with self._writing() as found:
-            entry = found.append(Stamp(self.clock(), who), content)
+        with self._writing() as writer:
+            entry = writer.append(Stamp(self.clock(), who), content)
         self._set_marks()
         return entry
 
     @contextmanager
     def _writing(self) -> Iterator[store.Store]:
-        with store.transaction(self.path, writable=True) as found:
-            self._check(found)
-            if not mark_path(self.path).exists():
+        with store.transaction(self.path, writable=True) as writer:
+            self._check(writer.found)
+            if Mark.load(mark_path(self.path)) is None:
                 # Killed right after its creation; from the first entry on there is a mark.
-                self._mark_of(found).save(mark_path(self.path))
-            yield found
-
-    def _mark_of(self, found: store.Store) -> Mark:
-        return Mark(found.ledger_id, len(found.entries), found.head)
-
-    def _read(self) -> store.Store:
-        with store.transaction(self.path, writable=False) as found:
-            self._check(found)
-        return found
+                writer.found.mark.save(mark_path(self.path))
+            yield writer
 
     def _marks(self) -> list[Path]:
         return [mark_path(self.path)] + ([] if self.witness is None else [self.witness])
 
     def _set_marks(self) -> None:
         """Bring the marks up to date, under the lock, so that they never go back."""
-        with store.transaction(self.path, writable=True) as found:
+        with store.locked_tip(self.path) as tip:
             for place in self._marks():
-                self._mark_of(found).save(place)
+                Mark(*tip).save(place)
 
-    def _check(self, found: store.Store) -> None:
+    def _check(self, found: Snapshot) -> None:
         """Raise unless the file holds all that its marks have seen."""
         beside, *elsewhere = [(place, Mark.load(place)) for place in self._marks()]
         if beside[1] is None and found.entries:
@@ -179,7 +168,7 @@ class Ledger:
             if mark is not None:
                 self._check_mark(found, place, mark)
 
-    def _check_mark(self, found: store.Store, place: Path, mark: Mark) -> None:
+    def _check_mark(self, found: Snapshot, place: Path, mark: Mark) -> None:
         if mark.ledger != found.ledger_id:
             raise LedgerInvalid(
                 f"{place}: this mark is of another ledger than {self.path}. Pass the ones that "
@@ -191,23 +180,3 @@ class Ledger:
                 f"{place} has seen {mark.entries}, or others. Restore the newest copy; if there "
                 "is none, accept the loss: fedassay ledger accept FILE"
             )
-
-
-def data_ids(entries: Sequence[Entry]) -> list[str]:
-    """All data that were charged or have a budget of their own."""
-    found = set()
-    for entry in entries:
-        if isinstance(entry.content, Charge):
-            found.add(entry.content.part.data)
-        elif isinstance(entry.content, Budget) and entry.content.data is not None:
-            found.add(entry.content.data)
-    return sorted(found)
-
-
-def _balances(entries: Sequence[Entry], data: str, part: Part | None = None) -> list[Balance]:
-    charges = charges_of(entries, data)
-    return [
-        balance(charges, budget, data, part)
-        for budget in budgets_of(entries, data)
-        if part is None or part.window.overlaps(budget.window)
-    ]

@@ -36,7 +36,10 @@ class Balance:
 
 
 def budgets_of(entries: Sequence[Entry], data: str) -> list[Budget]:
-    """The budgets in force: those for this data id, or else those for any."""
+    """The budgets in force: those for this data id, and those for any unless it has its own.
+
+    Its own for one window does not lift those for any data: elsewhere they are all there is.
+    """
     own, general = {}, {}
     for entry in entries:
         if isinstance(entry.content, Budget):
@@ -44,7 +47,8 @@ def budgets_of(entries: Sequence[Entry], data: str) -> list[Budget]:
                 own[entry.content.window] = entry.content
             elif entry.content.data is None:
                 general[entry.content.window] = entry.content
-    return list((own or general).values()) or [NO_LIMIT]
+    found = own if EVER in own else {**general, **own}
+    return list(found.values()) or [NO_LIMIT]
 
 
 def charges_of(entries: Sequence[Entry], data: str) -> list[Charge]:

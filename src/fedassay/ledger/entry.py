@@ -59,6 +59,14 @@ class Part:
         if self.group is not None:
             check_text(self.group, "a group")
 
+    def overlaps(self, other: "Part") -> bool:
+        """Whether they may have data in common."""
+        return (
+            self.data == other.data
+            and self.window.overlaps(other.window)
+            and (self.group is None or other.group in (None, self.group))
+        )
+
     def __str__(self) -> str:
         window = "" if self.window.is_ever else f", window {self.window}"
         group = "" if self.group is None else f", group {self.group!r}"

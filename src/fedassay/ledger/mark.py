@@ -40,8 +40,14 @@ class Mark:
     @classmethod
     def load(cls, path: Path) -> "Mark | None":
         """The mark that is there, if any."""
-        if not path.exists():
+        try:
+            path.stat()
+        except (FileNotFoundError, NotADirectoryError):
             return None
+        except OSError as error:
+            raise LedgerInvalid(
+                f"{path}: the ledger's mark cannot be read ({error.strerror}). Check the path."
+            ) from error
         try:
             fields = Fields(read_json(path, MARK_FORMAT), str(path))
             fields.only("format", "ledger", "entries", "head")
@@ -54,4 +60,5 @@ class Mark:
 
 def mark_path(ledger: Path) -> Path:
     """Where the mark beside a ledger is."""
-    return ledger.with_name(f"{ledger.name}.mark")
+    real = ledger.resolve()
+    return real.with_name(f"{real.name}.mark")

@@ -1,6 +1,7 @@
 """The ledger's SQLite file: append-only, hash-chained, one writer at a time."""
 
 import json
+import os
 import secrets
 import sqlite3
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from fedassay.ledger.entry import (
     next_head,
     seen_at,
 )
+from fedassay.ledger.snapshot import Snapshot
 
 LEDGER_FORMAT = "fedassay.ledger/1"
 APPLICATION_ID = 0x46414C47  # "FALG"
@@ -42,35 +44,27 @@ _SCHEMA = (
 
 
 class Store:
-    """One transaction on a ledger's file."""
+    """One transaction on a ledger's file: what was found, and what is added."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
         self._path = path
-        self.ledger_id, self.entries = self._read()
-
-    @property
-    def head(self) -> str:
-        """The hash of the whole chain."""
-        return self.head_at(len(self.entries))
-
-    def head_at(self, number: int) -> str:
-        """The hash of the chain up to an entry."""
-        return self.entries[number - 1].head if number else first_head(self.ledger_id)
+        self.found = self._read()
 
     def append(self, stamp: Stamp, content: Content) -> Entry:
         """Add one entry; it lasts when the transaction ends well."""
-        latest = max((entry.stamp.time for entry in self.entries), default=None)
+        entries = self.found.entries
+        latest = max((entry.stamp.time for entry in entries), default=None)
         text = encode(seen_at(stamp, latest), content)
         stamp, content = decode(json.loads(text), "a new entry")
-        entry = Entry(len(self.entries) + 1, stamp, content, next_head(self.head, text))
+        entry = Entry(len(entries) + 1, stamp, content, next_head(self.found.head, text))
         self._connection.execute(
             "INSERT INTO entries VALUES (?, ?, ?)", (entry.number, text, entry.head)
         )
-        self.entries.append(entry)
+        self.found = Snapshot(self.found.ledger_id, [*entries, entry])
         return entry
 
-    def _read(self) -> tuple[str, list[Entry]]:
+    def _read(self) -> Snapshot:
         """Everything in the file, with its chain checked."""
         application = self._one("PRAGMA application_id")
         version = self._one("PRAGMA user_version")
@@ -88,7 +82,7 @@ class Store:
         if len(found) != 1 or found[0][0] != LEDGER_FORMAT or not isinstance(found[0][1], str):
             raise LedgerInvalid(f"{self._path}: {_BROKEN}")
         ledger_id = found[0][1]
-        return ledger_id, list(self._chain(first_head(ledger_id)))
+        return Snapshot(ledger_id, list(self._chain(first_head(ledger_id))))
 
     def _chain(self, head: str) -> Iterator[Entry]:
         rows = self._connection.execute("SELECT number, content, head FROM entries ORDER BY number")
@@ -112,11 +106,22 @@ class Store:
 _BROKEN = "damaged, or not a ledger. Restore the newest copy; nothing is answered without it."
 
 
+def is_there(path: Path) -> bool:
+    """Whether there is a file, or something that hides it."""
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
 def create(path: Path) -> None:
     """Make an empty ledger, whole or not at all."""
     taken = LedgerInvalid(f"{path}: there is a file already. Choose another name.")
     # An empty file is what a creation that was cut short leaves.
-    if path.exists() and _start(path) not in (b"", _MAGIC):
+    if is_there(path) and _start(path) not in (b"", _MAGIC):
         raise taken
     with _errors(path), _connected(path, mode="rwc") as connection:
         connection.execute("BEGIN EXCLUSIVE")
@@ -144,14 +149,28 @@ def transaction(path: Path, *, writable: bool) -> Iterator[Store]:
 
 
 @contextmanager
+def locked_tip(path: Path) -> Iterator[tuple[str, int, str]]:
+    """The ledger's id, number of entries and head, unchecked, while nobody can add to it."""
+    with _errors(path), _connected(path, mode="rw") as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        (ledger_id,) = connection.execute("SELECT id FROM ledger").fetchone()
+        last = connection.execute("SELECT number, head FROM entries ORDER BY number DESC LIMIT 1")
+        number, head = last.fetchone() or (0, first_head(ledger_id))
+        yield ledger_id, number, head
+
+
+@contextmanager
 def _connected(path: Path, *, mode: str) -> Iterator[sqlite3.Connection]:
     connection = sqlite3.connect(
-        f"file:{quote(str(path.absolute()))}?mode={mode}",
+        f"file:{quote(os.fsencode(path.absolute()))}?mode={mode}",
         uri=True,
         timeout=BUSY_SECONDS,
         isolation_level=None,
     )
     try:
+        # A reader keeps writers from ending until it has seen the marks; with a write-ahead log,
+        # to which somebody may have turned the file, it would not.
+        connection.execute("PRAGMA journal_mode = DELETE")
         # EXTRA: not only the entry but also its commit lasts through a loss of power.
         connection.execute("PRAGMA synchronous = EXTRA")
         connection.execute("PRAGMA trusted_schema = OFF")
