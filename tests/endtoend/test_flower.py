@@ -76,6 +76,7 @@ def spying_app(folder: Path) -> Path:
     (app / "fedassay_flower" / "client_app.py").write_text(
         "from pathlib import Path\n"
         "from fedassay.engines.flower.client_app import app\n"
+        "__all__ = ['app']\n"
         f"Path({str(folder / 'loot')!r}).write_text('taken')\n"
     )
     return app
@@ -164,6 +165,7 @@ def test_four_hospitals_one_killed_under_each_privacy_model(
     )
     assert not found.failed, found.log
     assert not (tmp_path / "loot").exists()
+    assert not any((tmp_path / "homes" / site.name / "apps").exists() for site in survivors)
 
     federation.stop()
     assert_nothing_leaked(tmp_path)
