@@ -247,8 +247,10 @@ class Federation:
 
     def _environment(self, name: str) -> dict[str, str]:
         """Quiet, quick to poll, and with a home of its own, as on a machine of its own."""
+        # Every message starts a Python: let it keep what it compiled.
+        inherited = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
         return {
-            **os.environ,
+            **inherited,
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
             "FLWR_HOME": str(self._home(name)),
             "FLWR_TELEMETRY_ENABLED": "0",

@@ -29,7 +29,7 @@ SETTINGS: dict[str, str | int | float] = {
     "minimum-reports": 3,
     "examples": 65_000,
     "stage-seconds": 120,
-    "quiet-seconds": 15,
+    "quiet-seconds": 20,
 }
 
 
