@@ -21,6 +21,7 @@ _LIBRARIES = (
     "opendp",
     "pure-ldp",
     "multi-freq-ldpy",
+    "flwr",
 )
 
 
@@ -67,6 +68,17 @@ def page(sections: Sequence[Section], *, load_before: float) -> str:
         "\n\n".join([head, _machine(load_before), *(section.markdown() for section in sections)])
         + "\n"
     )
+
+
+def with_section(known: str, section: Section) -> str:
+    """A page with one section replaced or added, which says that it was measured apart."""
+    head, *parts = known.rstrip("\n").split("\n## ")
+    others = [part for part in parts if not part.startswith(f"{section.title}\n")]
+    place = next((i for i, part in enumerate(parts) if part not in others), len(others))
+    date = datetime.now(UTC).strftime("%Y-%m-%d")
+    note = f"Measured in a run of its own on {date}, load average {os.getloadavg()[0]:.1f}."
+    others.insert(place, f"{section.markdown().removeprefix('## ')}\n\n{note}\n")
+    return "\n## ".join([head, *others]).rstrip("\n") + "\n"
 
 
 def _machine(load_before: float) -> str:

@@ -18,6 +18,19 @@ FedassayError
 │   ├── ReportTooLarge
 │   ├── ReportForeign
 │   └── ReportDuplicate
+├── SecAggError             secure aggregation stops here
+│   ├── MessageMalformed
+│   ├── MessageTooLarge
+│   ├── RoundMismatch
+│   ├── TermsRefused
+│   ├── CohortTooSmall
+│   ├── KeyInvalid
+│   ├── SignatureInvalid
+│   ├── SealBroken
+│   ├── StageRefused
+│   ├── UnmaskRefused
+│   ├── StateStale
+│   └── RoundAborted
 ├── CountOverflow           sums beyond what secure aggregation can carry
 ├── SurveyMismatch          two things that belong to different surveys
 ├── SurveyRefused           a client declines a survey
@@ -100,6 +113,58 @@ class ReportForeign(WireError):
 
 class ReportDuplicate(WireError):
     """A report with this id is already in the tally."""
+
+
+class SecAggError(FedassayError):
+    """Secure aggregation stops here; nothing was given away by stopping."""
+
+
+class MessageMalformed(SecAggError):
+    """The bytes are not the message that this stage expects."""
+
+
+class MessageTooLarge(SecAggError):
+    """The bytes are more than this stage's message can be."""
+
+
+class RoundMismatch(SecAggError):
+    """The message belongs to another round, survey or set of terms."""
+
+
+class TermsRefused(SecAggError):
+    """A client declines a round's terms."""
+
+
+class CohortTooSmall(SecAggError):
+    """Fewer clients than the terms, the survey or the client's policy ask for."""
+
+
+class KeyInvalid(SecAggError):
+    """A key is unknown, repeated, of low order, or not the one that was committed to."""
+
+
+class SignatureInvalid(SecAggError):
+    """A signature is not by the pinned identity, or not on these bytes."""
+
+
+class SealBroken(SecAggError):
+    """A sealed share was altered, or was sealed for somebody else."""
+
+
+class StageRefused(SecAggError):
+    """A stage is answered once, in order."""
+
+
+class UnmaskRefused(SecAggError):
+    """Answering would reveal more than the sum over the agreed survivors."""
+
+
+class StateStale(SecAggError):
+    """A round's stored state is an older copy, or the round was taken part in before."""
+
+
+class RoundAborted(SecAggError):
+    """Too few clients are left to unmask the sum; nothing was revealed."""
 
 
 class CountOverflow(FedassayError):

@@ -1,5 +1,6 @@
 """What every engine must do: the same rows give the same tally, however they are held."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from examples.four_hospitals.hospitals import open_hospital
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,11 +23,15 @@ from fedassay import (
     Tally,
     choose,
 )
+from fedassay.engines.federation import tally_securely
 from fedassay.engines.files import answer_file, read_messages, write_answer
+from fedassay.engines.flower.federate import federate
+from fedassay.engines.flower.settings import RunSettings
 from fedassay.engines.simulation import tally_cohort, tally_each_client
 from fedassay.engines.tables import Cohort, Columns, read_cohort
 from fedassay.randomness import SimulatedRandomness
 from fedassay.wire import Message
+from tests.flowergrid import CONFIG, InProcessGrid
 from tests.surveys import cohort_of, flat_survey, small_survey
 from tests.tables import BUNDLED, Table, tables
 
@@ -46,6 +52,10 @@ def one_by_one(survey: Survey, cohort: Cohort) -> Tally:
     return tally_each_client(survey, cohort, randomness=SimulatedRandomness(2))
 
 
+def securely(survey: Survey, cohort: Cohort) -> Tally:
+    return tally_securely(survey, cohort, randomness=SystemRandomness())
+
+
 @surveys
 @settings(max_examples=25)
 @given(table=tables(), data=st.data())
@@ -58,7 +68,9 @@ def test_any_split_of_rows_into_clients_gives_the_same_counters(
     split = cohort_of(examples, clients)
     expected = counters_by_hand(survey, table)
     for cohort in (split, cohort_of(examples)):
-        for engine in (whole, one_by_one):
+        # Two clients are the fewest that hide each other, and few are enough to tell.
+        hidden = (securely,) if 2 <= cohort.clients <= 6 else ()
+        for engine in (whole, one_by_one, *hidden):
             tally = engine(survey, cohort)
             assert tally.counters.tolist() == expected
             assert tally.reports == (cohort.clients,) * survey.hierarchy.levels
@@ -106,12 +118,34 @@ def test_files_give_the_counters_of_the_simulation(
         reports += received
     simulated = whole(survey, cohort_of(Examples.of(labels, scores)))
     assert Tally.of(survey, reports).counters.tolist() == simulated.counters.tolist()
+    sites = np.repeat([0, 1, 2], [100, 19_900, 10_000]).tolist()
+    hidden = securely(survey, cohort_of(Examples.of(labels, scores), sites))
+    assert hidden.counters.tolist() == simulated.counters.tolist()
+    assert hidden.reports == (3,) * survey.hierarchy.levels
 
 
-def test_both_simulations_agree_on_real_clients() -> None:
+@surveys
+def test_flower_gives_the_counters_of_the_simulation(
+    survey: Survey, sample: Table, tmp_path: Path
+) -> None:
+    labels, scores = sample.labels[:30_000], sample.scores[:30_000]
+    sites = {}
+    for site, rows in enumerate(np.array_split(np.arange(30_000), [100, 20_000])):
+        examples = Examples.of(labels[rows], scores[rows])
+        hospital = open_hospital(tmp_path / f"{site}", examples, pinned=False, smallest_cohort=1)
+        sites[site] = hospital.config
+    settings = replace(RunSettings.from_config(CONFIG), survey=survey)
+    tally = federate(InProcessGrid(sites), settings).tally
+    simulated = whole(survey, cohort_of(Examples.of(labels, scores)))
+    assert tally.counters.tolist() == simulated.counters.tolist()
+    assert tally.reports == (3,) * survey.hierarchy.levels
+
+
+def test_all_engines_agree_on_real_clients() -> None:
     cohort = read_cohort(BUNDLED, Columns("score", "label", "carrier"))
     survey = SURVEYS["default"]
     fast, real = whole(survey, cohort), one_by_one(survey, cohort)
     assert cohort.clients == 16
     assert fast.counters.tolist() == real.counters.tolist()
     assert fast.reports == real.reports == (16,) * survey.hierarchy.levels
+    assert securely(survey, cohort) == fast

@@ -1,0 +1,625 @@
+"""Scripts of a hostile server: the client refuses, and no input is recovered.
+
+Where a script has a planted twin, the same script recovers the input from clients without the
+check that it is about, so that the script is known to be able to.
+"""
+
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from fedassay import ClientPolicy, Polya, Survey
+from fedassay.errors import (
+    CohortTooSmall,
+    KeyInvalid,
+    MessageTooLarge,
+    RoundAborted,
+    RoundMismatch,
+    SealBroken,
+    SignatureInvalid,
+    StageRefused,
+    StateStale,
+    SurveyRefused,
+    TermsRefused,
+    UnmaskRefused,
+)
+from fedassay.examples import IntArray
+from fedassay.secagg import (
+    Identity,
+    Named,
+    Pinned,
+    Roster,
+    RoundStore,
+    SecAggClient,
+    SecAggServer,
+    Terms,
+    graph,
+    merkle,
+    messages,
+)
+from fedassay.secagg import cohort as cohort_module
+from fedassay.secagg.cohort import Cohort
+from fedassay.secagg.keys import (
+    Leaf,
+    Secrets,
+    agree,
+    mask_private,
+    pair_mask,
+    seal,
+    self_mask,
+    unseal,
+)
+from fedassay.secagg.masks import Masker
+from fedassay.secagg.messages import Signed
+from fedassay.secagg.shamir import combine
+from tests.secagg import IDENTITIES, RANDOM, Federation, flat, members_of
+
+VICTIM = "0"
+
+
+def recovered(federation: Federation, self_seed: int, mask_seed: int, masked: bytes) -> list[int]:
+    """The victim's vector, from its masked one and both of its secrets."""
+    cohort, rank = federation.server.cohort, federation.rank(VICTIM)
+    leaves = [messages.decode_keys(m, federation.terms).leaf for m in all_keys(federation)]
+    own = leaves[rank]
+    total, masker = (
+        messages.decode_masked(masked, federation.terms).copy(),
+        Masker(federation.terms.length),
+    )
+    masker.subtract(total, self_mask(self_seed, cohort.digest, own.member))
+    private = mask_private(mask_seed, federation.terms.digest)
+    for peer in cohort.neighbours(rank):
+        key = pair_mask(private, cohort.digest, own, leaves[peer])
+        (masker.subtract if rank < peer else masker.add)(total, key)
+    return [int(x) for x in total.view(np.int32)]
+
+
+def all_keys(federation: Federation) -> list[bytes]:
+    return [federation.clients[name].keys() for name in federation.said["roster"]]
+
+
+def shares_of_victim(
+    federation: Federation, replies: dict[str, bytes]
+) -> tuple[list[int], list[int]]:
+    """Slots and shares of the victim's secret in the replies to a request."""
+    cohort, rank = federation.server.cohort, federation.rank(VICTIM)
+    slots, shares = [], []
+    for slot, peer in enumerate(cohort.neighbours(rank)):
+        name = list(federation.said["roster"])[peer]
+        if name in replies:
+            near = cohort.neighbours(peer)
+            given = messages.decode_reveal(replies[name], federation.terms, len(near))
+            slots.append(slot)
+            shares.append(given[near.index(rank)])
+    return slots, shares
+
+
+def views(federation: Federation) -> tuple[bytes, bytes]:
+    """Requests to unmask that list the victim as active, and as dropped."""
+    active = np.ones(len(federation.clients), dtype=np.bool_)
+    dropped = active.copy()
+    dropped[federation.rank(VICTIM)] = False
+    first, second = (messages.encode_unmask(federation.terms, v) for v in (active, dropped))
+    return first, second
+
+
+class Forgetful(SecAggClient):
+    """Planted: answers every request to unmask as if it were the first."""
+
+    def unmask(self, request: bytes) -> bytes:
+        kept = self._state
+        reply = super().unmask(request)
+        self._state = kept
+        return reply
+
+
+def ask_for_both(kind: type[SecAggClient]) -> tuple[Federation, list[int]]:
+    federation = Federation.of(5, kind=kind)
+    masked = federation.masked()[VICTIM]
+    peers = [name for name in federation.clients if name != VICTIM]
+    active, dropped = views(federation)
+    self_seed = combine(
+        *shares_of_victim(federation, {n: federation.clients[n].unmask(active) for n in peers})
+    )
+    mask_seed = combine(
+        *shares_of_victim(federation, {n: federation.clients[n].unmask(dropped) for n in peers})
+    )
+    return federation, recovered(federation, self_seed, mask_seed, masked)
+
+
+def test_a_client_that_is_active_and_dropped_is_refused() -> None:
+    with pytest.raises(StageRefused, match="answered once"):
+        ask_for_both(SecAggClient)
+
+
+def test_planted_forgetful_clients_give_the_input_away() -> None:
+    federation, found = ask_for_both(Forgetful)
+    assert found == federation.vectors[VICTIM].tolist()
+
+
+def show_two_views() -> tuple[Federation, list[int]]:
+    """Half of the neighbours hear that the victim is active, half that it dropped out."""
+    federation = Federation.of(5)
+    masked = federation.masked()[VICTIM]
+    peers = [name for name in federation.clients if name != VICTIM]
+    active, dropped = views(federation)
+    threshold = federation.server.cohort.graph.threshold
+    seeds = []
+    for request, asked in ((active, peers[:2]), (dropped, peers[2:])):
+        replies = {name: federation.clients[name].unmask(request) for name in asked}
+        slots, shares = shares_of_victim(federation, replies)
+        if len(slots) < threshold:
+            raise RoundAborted("not enough shares for one of the views")
+        seeds.append(combine(slots, shares))
+    self_seed, mask_seed = seeds
+    return federation, recovered(federation, self_seed, mask_seed, masked)
+
+
+def test_two_survivor_views_do_not_give_both_secrets() -> None:
+    with pytest.raises(RoundAborted):
+        show_two_views()
+
+
+def test_planted_threshold_of_half_lets_two_views_recover_the_input(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(graph, "_above_half", lambda degree, corrupt: degree // 2)
+    graph.Graph.of.cache_clear()
+    try:
+        federation, found = show_two_views()
+    finally:
+        graph.Graph.of.cache_clear()
+    assert found == federation.vectors[VICTIM].tolist()
+
+
+def test_pinned_clients_confirm_one_survivor_set_and_unmask_no_other() -> None:
+    federation = Federation.of(5, is_pinned=True)
+    federation.survivors()
+    full = federation.said["survivors"][VICTIM]
+    peer = federation.clients["1"]
+    signature = messages.decode_confirm(peer.confirm(full), federation.terms)
+    fewer = np.ones(5, dtype=np.bool_)
+    fewer[federation.rank("2")] = False
+    with pytest.raises(StageRefused, match="answered once"):
+        peer.confirm(messages.encode_survivors(federation.terms, fewer))
+    with pytest.raises(UnmaskRefused, match="confirmed one survivor set"):
+        peer.unmask(messages.encode_unmask(federation.terms, fewer, [None] * 5))
+    everyone = np.ones(5, dtype=np.bool_)
+    signatures: list[bytes | None] = [None] * 5
+    signatures[federation.rank("1")] = signature
+    with pytest.raises(UnmaskRefused, match="must confirm the survivor set"):
+        peer.unmask(messages.encode_unmask(federation.terms, everyone, signatures))
+    signatures[federation.rank("2")] = signature
+    with pytest.raises(SignatureInvalid):
+        peer.unmask(messages.encode_unmask(federation.terms, everyone, signatures))
+
+
+class ManInTheMiddle:
+    """A server that gives the victim keys of its own in place of everybody else's."""
+
+    def __init__(self, federation: Federation) -> None:
+        self.federation = federation
+        self.victim = federation.clients[VICTIM]
+        self.terms = federation.terms
+
+    def attack(self) -> list[int]:
+        federation, terms = self.federation, self.terms
+        keys = {n: messages.decode_keys(c.keys(), terms) for n, c in federation.clients.items()}
+        secrets = {name: Secrets.draw(RANDOM) for name in keys if name != VICTIM}
+        false = {
+            name: replace(signed, leaf=secrets[name].leaf(signed.leaf.member, terms.digest))
+            if name in secrets
+            else signed
+            for name, signed in keys.items()
+        }
+        # Everything else as an honest server does it.
+        server = federation.server
+        order = sorted(false, key=lambda n: order_of(server, false[n].leaf.member))
+        levels = merkle.tree([false[name].leaf.to_bytes() for name in order])
+        present = b"" if not server.is_pinned else messages.pack_bits([True] * len(order))
+        cohort = Cohort.of(terms, len(order), levels[-1][0], present)
+        rank = order.index(VICTIM)
+        near = [order[i] for i in cohort.neighbours(rank)]
+        roster = messages.RosterMessage(
+            len(order), rank, cohort.root, present, tuple(false[n] for n in near), ()
+        )
+        sealed = messages.decode_shares(
+            self.victim.shares(messages.encode_roster(terms, roster)), terms, len(near)
+        )
+        own, opened = keys[VICTIM].leaf, []
+        boxes: list[bytes | None] = []
+        for name, box in zip(near, sealed, strict=True):
+            private = X25519PrivateKey.from_private_bytes(secrets[name].seal_private)
+            agreed = agree(private, own.seal_key)
+            opened.append(unseal(agreed, cohort.digest, own, false[name].leaf, sealed=box))
+            boxes.append(sealed_nothing(agreed, cohort, false[name].leaf, own))
+        masked = self.victim.masked(messages.encode_inbox(terms, boxes), federation.vectors[VICTIM])
+        slots = list(range(cohort.graph.threshold))
+        self_seed = combine(slots, [int.from_bytes(opened[i][32:], "little") for i in slots])
+        total = messages.decode_masked(masked, terms).copy()
+        masker = Masker(terms.length)
+        masker.subtract(total, self_mask(self_seed, cohort.digest, own.member))
+        for peer, name in zip(cohort.neighbours(rank), near, strict=True):
+            private = mask_private(secrets[name].mask_seed, terms.digest)
+            key = pair_mask(private, cohort.digest, false[name].leaf, own)
+            (masker.subtract if rank < peer else masker.add)(total, key)
+        return [int(x) for x in total.view(np.int32)]
+
+
+def order_of(server: SecAggServer, member: bytes) -> bytes:
+    if server._roster is None:
+        return member
+    return server._roster.index(member).to_bytes(4, "big")
+
+
+def sealed_nothing(agreed: bytes, cohort: Cohort, sender: Leaf, receiver: Leaf) -> bytes:
+    return seal(agreed, cohort.digest, sender, receiver, shares=bytes(64))
+
+
+def test_substituted_keys_are_refused_where_identities_are_pinned() -> None:
+    with pytest.raises(SignatureInvalid):
+        ManInTheMiddle(Federation.of(4, is_pinned=True)).attack()
+
+
+def test_planted_unchecked_signatures_let_substituted_keys_see_everything(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cohort_module, "check_signature", lambda *_: None)
+    federation = Federation.of(4, is_pinned=True)
+    assert ManInTheMiddle(federation).attack() == federation.vectors[VICTIM].tolist()
+
+
+def test_without_pinned_identities_a_server_that_swaps_keys_sees_everything() -> None:
+    # Not a bug: the threat model says that such a server must be trusted to pass keys on.
+    federation = Federation.of(4)
+    assert ManInTheMiddle(federation).attack() == federation.vectors[VICTIM].tolist()
+
+
+def test_a_replayed_round_is_refused(tmp_path: Path) -> None:
+    store, federation = RoundStore(tmp_path), Federation.of(4)
+    store.begin(federation.clients[VICTIM])
+    again = SecAggClient.start(
+        federation.terms,
+        federation.survey,
+        Named(VICTIM),
+        policy=ClientPolicy(),
+        randomness=RANDOM,
+    )
+    with pytest.raises(StateStale, match="took part in round"):
+        store.begin(again)
+    # What was said in one round means nothing in another among the same clients.
+    federation.requests()
+    said = federation.said
+    with pytest.raises(RoundMismatch):
+        Federation.of(4).clients[VICTIM].shares(said["roster"][VICTIM])
+    sharing = Federation.of(4)
+    sharing.shares()
+    with pytest.raises(RoundMismatch):
+        sharing.clients[VICTIM].masked(said["inbox"][VICTIM], sharing.vectors[VICTIM])
+    masking = Federation.of(4)
+    masking.masked()
+    with pytest.raises(RoundMismatch):
+        masking.clients[VICTIM].unmask(said["unmask"][VICTIM])
+
+
+def test_a_round_from_an_older_copy_is_refused_by_the_store(tmp_path: Path) -> None:
+    store, federation = RoundStore(tmp_path), Federation.of(4)
+    client = federation.clients[VICTIM]
+    inbox = federation.shares()[VICTIM]
+    store.begin(client)
+    old = {path: path.read_bytes() for path in tmp_path.glob("*.state")}
+    round_id = federation.terms.round_id
+    with store.turn(round_id, Named(VICTIM), randomness=RANDOM) as stored:
+        stored.masked(inbox, federation.vectors[VICTIM])
+    for path, content in old.items():
+        path.write_bytes(content)
+    for path in tmp_path.glob("*.state"):
+        path.write_bytes(next(iter(old.values())))
+    with (
+        pytest.raises(StateStale),
+        store.turn(round_id, Named(VICTIM), randomness=RANDOM) as stored,
+    ):
+        stored.masked(inbox, federation.vectors["1"])
+
+
+def test_planted_restart_without_store_reuses_masks() -> None:
+    federation = Federation.of(4)
+    inbox = federation.shares()[VICTIM]
+    state = federation.clients[VICTIM].to_bytes()
+    sent = []
+    for name in (VICTIM, "1"):
+        copy = SecAggClient.from_bytes(state, Named(VICTIM), randomness=RANDOM)
+        masked = copy.masked(inbox, federation.vectors[name])
+        sent.append(messages.decode_masked(masked, federation.terms))
+    difference = (sent[0] - sent[1]).view(np.int32).tolist()
+    assert difference == (federation.vectors[VICTIM] - federation.vectors["1"]).tolist()
+
+
+def surround(terms: Terms, survey: Survey) -> tuple[list[int], list[int]]:
+    """The victim's vector, and the sum in a cohort of it and one client of the server's."""
+    victim = SecAggClient.start(
+        terms, survey, Named(VICTIM), policy=ClientPolicy(), randomness=RANDOM
+    )
+    sybil = SecAggClient.start(
+        terms, survey, Named("sybil"), policy=ClientPolicy(), randomness=RANDOM
+    )
+    server = SecAggServer(terms)
+    parties = {VICTIM: victim, "sybil": sybil}
+    vector = np.arange(1, terms.length + 1)
+    for name, party in parties.items():
+        server.receive_keys(name, party.keys())
+    for name, message in server.roster_messages():
+        server.receive_shares(name, parties[name].shares(message))
+    for name, message in server.inboxes():
+        given = vector if name == VICTIM else np.zeros_like(vector)
+        server.receive_masked(name, parties[name].masked(message, given))
+    for name, message in server.unmask_requests():
+        server.receive_unmask(name, parties[name].unmask(message))
+    return vector.tolist(), server.outcome().total.tolist()
+
+
+def test_a_lowered_minimum_is_refused() -> None:
+    survey = flat(minimum=3)
+    lowered = replace(Terms.of(survey, randomness=RANDOM), minimum=2)
+    with pytest.raises(TermsRefused, match="needs 3 survivors"):
+        surround(lowered, survey)
+
+
+def test_a_lowered_threshold_is_refused() -> None:
+    survey = flat(minimum=3)
+    lowered = Terms.of(survey, randomness=RANDOM, corrupt_permille=0)
+    with pytest.raises(TermsRefused, match="50 corrupt clients in a thousand"):
+        surround(lowered, survey)
+    with pytest.raises(TermsRefused, match="7 words to sum; the round asks for 8"):
+        surround(replace(Terms.of(survey, randomness=RANDOM), length=8), survey)
+
+
+def test_planted_unchecked_terms_let_a_sybil_see_the_input(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Terms, "check", lambda *_: None)
+    survey = flat(minimum=3)
+    vector, found = surround(replace(Terms.of(survey, randomness=RANDOM), minimum=2), survey)
+    assert found == vector
+
+
+def test_a_small_cohort_is_refused() -> None:
+    survey = flat(minimum=3)
+    federation = Federation.of(4, survey=survey)
+    rosters = federation.keys()
+    few = bytearray(rosters[VICTIM])
+    few[40:44] = (2).to_bytes(4, "little")
+    with pytest.raises(CohortTooSmall, match="needs 3 clients"):
+        federation.clients[VICTIM].shares(bytes(few))
+    with pytest.raises(SurveyRefused, match="at least 5"):
+        SecAggClient.start(
+            federation.terms,
+            survey,
+            Named("x"),
+            policy=ClientPolicy(smallest_cohort=5),
+            randomness=RANDOM,
+        )
+    alone = SecAggServer(federation.terms)
+    with pytest.raises(RoundAborted, match="3 clients must have announced keys; 0 have"):
+        alone.roster_messages()
+
+
+def noisy(epsilon: int) -> Survey:
+    exact = flat(minimum=3)
+    return replace(exact, mechanisms=(Polya(Fraction(epsilon), 1, 3),))
+
+
+def test_another_epsilon_for_one_client_ends_its_round() -> None:
+    survey, weak = noisy(1), noisy(8)
+    federation = Federation.of(4, survey=survey)
+    terms = replace(federation.terms, fingerprint=weak.fingerprint)
+    victim = SecAggClient.start(
+        terms, weak, Named(VICTIM), policy=ClientPolicy(), randomness=RANDOM
+    )
+    with pytest.raises(RoundMismatch):
+        federation.server.receive_keys(VICTIM, victim.keys())
+    # The server rewrites the header of every message between the two rounds.
+    federation.clients[VICTIM] = Translated(victim, terms, federation.terms)
+    with pytest.raises((SealBroken, KeyInvalid)):
+        federation.masked()
+    strict = ClientPolicy(largest_epsilon=Fraction(2))
+    with pytest.raises(SurveyRefused, match="at most epsilon 2"):
+        SecAggClient.start(terms, weak, Named("x"), policy=strict, randomness=RANDOM)
+
+
+class Translated(SecAggClient):
+    """A client in another round, with every header rewritten on the way."""
+
+    def __init__(self, inner: SecAggClient, own: Terms, others: Terms) -> None:
+        self._inner, self._own, self._others = inner, own, others
+
+    def keys(self) -> bytes:
+        return self._out(self._inner.keys())
+
+    def shares(self, roster_message: bytes) -> bytes:
+        return self._out(self._inner.shares(self._in(roster_message)))
+
+    def masked(self, inbox: bytes, vector: IntArray) -> bytes:
+        return self._out(self._inner.masked(self._in(inbox), vector))
+
+    def _out(self, message: bytes) -> bytes:
+        return message[:8] + self._others.digest + message[40:]
+
+    def _in(self, message: bytes) -> bytes:
+        return message[:8] + self._own.digest + message[40:]
+
+
+@pytest.mark.parametrize("is_pinned", [False, True])
+def test_unmasking_twice_gives_the_same_answer_or_none(is_pinned: bool) -> None:
+    federation = Federation.of(5, is_pinned=is_pinned)
+    request = federation.requests()[VICTIM]
+    client = federation.clients[VICTIM]
+    reply = client.unmask(request)
+    assert client.unmask(request) == reply
+    for stage in (client.shares, client.unmask):
+        with pytest.raises(StageRefused):
+            stage(request[:-1])
+    with pytest.raises(StageRefused):
+        client.masked(federation.said["inbox"][VICTIM], federation.vectors["1"])
+
+
+def test_shares_swapped_between_clients_do_not_open() -> None:
+    federation = Federation.of(5)
+    inboxes = federation.shares()
+    before = federation.clients[VICTIM].to_bytes()
+    degree = federation.server.cohort.graph.degree
+    boxes = messages.decode_inbox(inboxes[VICTIM], federation.terms, degree)
+    theirs = messages.decode_inbox(inboxes["1"], federation.terms, degree)
+    for swapped in (
+        [boxes[1], boxes[0], *boxes[2:]],
+        [theirs[0], *boxes[1:]],
+        [boxes[0], *theirs[1:]],
+        [boxes[0]] * degree,
+    ):
+        with pytest.raises(SealBroken):
+            federation.clients[VICTIM].masked(
+                messages.encode_inbox(federation.terms, swapped), federation.vectors[VICTIM]
+            )
+    assert federation.clients[VICTIM].to_bytes() == before
+
+
+def test_repeated_and_unknown_clients_are_refused() -> None:
+    federation = Federation.of(4)
+    rosters = federation.keys()
+    roster = messages.decode_roster(rosters[VICTIM], federation.terms, 0)
+    for peers in (
+        (roster.peers[0], roster.peers[0], roster.peers[2]),
+        (roster.peers[1], roster.peers[0], roster.peers[2]),
+        (Signed(replace(roster.peers[0].leaf, member=bytes(32))), *roster.peers[1:]),
+    ):
+        with pytest.raises(KeyInvalid):
+            federation.clients[VICTIM].shares(
+                messages.encode_roster(federation.terms, replace(roster, peers=peers))
+            )
+    server = SecAggServer(federation.terms)
+    keys = federation.clients[VICTIM].keys()
+    server.receive_keys("a", keys)
+    server.receive_keys("a", keys)
+    with pytest.raises(KeyInvalid, match="joins a round once"):
+        server.receive_keys("b", keys)
+    with pytest.raises(KeyInvalid, match="not in the cohort"):
+        federation.server.receive_shares("stranger", b"")
+
+
+def test_an_identity_outside_the_roster_does_not_join() -> None:
+    federation = Federation.of(4, is_pinned=True)
+    assert federation.server._roster is not None
+    stranger = Identity.generate()
+    with pytest.raises(KeyInvalid, match="not in the roster"):
+        SecAggClient.start(
+            federation.terms,
+            federation.survey,
+            Pinned(stranger, federation.server._roster),
+            policy=ClientPolicy(),
+            randomness=RANDOM,
+        )
+    other = Roster.of([("x", stranger.public), ("y", IDENTITIES[0].public)])
+    with pytest.raises(RoundMismatch, match="roster"):
+        SecAggClient.start(
+            federation.terms,
+            federation.survey,
+            Pinned(stranger, other),
+            policy=ClientPolicy(),
+            randomness=RANDOM,
+        )
+
+
+def test_pinned_clients_do_not_take_part_unpinned() -> None:
+    survey = flat()
+    terms = Terms.of(survey, randomness=RANDOM)
+    _, members = members_of(3, is_pinned=True)
+    with pytest.raises(TermsRefused, match="only among pinned identities"):
+        SecAggClient.start(terms, survey, members[0], policy=ClientPolicy(), randomness=RANDOM)
+
+
+def test_a_client_that_is_listed_as_dropped_refuses() -> None:
+    federation = Federation.of(5)
+    federation.masked()
+    _, dropped = views(federation)
+    with pytest.raises(UnmaskRefused, match="lists it as dropped"):
+        federation.clients[VICTIM].unmask(dropped)
+
+
+@pytest.mark.parametrize("is_pinned", [False, True])
+def test_fewer_survivors_than_the_minimum_stay_masked(is_pinned: bool) -> None:
+    federation = Federation.of(6, survey=flat(minimum=5), is_pinned=is_pinned)
+    federation.masked()
+    few = np.zeros(6, dtype=np.bool_)
+    few[[federation.rank(name) for name in "0123"]] = True
+    with pytest.raises(UnmaskRefused, match="fewer than 5 clients"):
+        federation.clients[VICTIM].unmask(
+            messages.encode_unmask(federation.terms, few, [None] * 6 if is_pinned else ())
+        )
+    if is_pinned:
+        with pytest.raises(UnmaskRefused, match="fewer than 5 clients"):
+            federation.clients[VICTIM].confirm(messages.encode_survivors(federation.terms, few))
+
+
+def test_neighbours_that_were_kept_apart_do_not_unmask_each_other() -> None:
+    federation = Federation.of(5)
+    inboxes = federation.shares()
+    degree = federation.server.cohort.graph.degree
+    boxes = messages.decode_inbox(inboxes[VICTIM], federation.terms, degree)
+    boxes[0] = None
+    withheld = messages.encode_inbox(federation.terms, boxes)
+    federation.clients[VICTIM].masked(withheld, federation.vectors[VICTIM])
+    active, _ = views(federation)
+    with pytest.raises(UnmaskRefused, match="The server withheld them"):
+        federation.clients[VICTIM].unmask(active)
+    with pytest.raises(CohortTooSmall, match="must hold this client's shares"):
+        federation.clients["1"].masked(
+            messages.encode_inbox(federation.terms, [*boxes[:2], None, None]),
+            federation.vectors["1"],
+        )
+
+
+def test_a_part_of_a_sparse_cohort_is_not_unmasked_apart() -> None:
+    survey = flat(1, minimum=100)
+    federation = Federation.of(260, survey=survey)
+    rosters = federation.keys()
+    server = federation.server
+    cohort = server.cohort
+    assert not cohort.graph.is_complete
+    # The client's own stages are real; its neighbours' shares are not needed to see it refuse.
+    near = [list(rosters)[rank] for rank in cohort.neighbours(federation.rank(VICTIM))]
+    for name in (VICTIM, *near):
+        server.receive_shares(name, federation.clients[name].shares(rosters[name]))
+    slot = {n: cohort.neighbours(federation.rank(n)).index(federation.rank(VICTIM)) for n in near}
+    inbox = messages.encode_inbox(
+        federation.terms, [server._sealed[federation.rank(n)][slot[n]] for n in near]
+    )
+    client = federation.clients[VICTIM]
+    client.masked(inbox, federation.vectors[VICTIM])
+    everyone = np.ones(260, dtype=np.bool_)
+    far = (cohort.ring.place[federation.rank(VICTIM)] + 130) % 260
+    gap = (far + np.arange(cohort.graph.degree // 2)) % 260
+    cut = everyone.copy()
+    cut[cohort.ring.order[gap]] = False
+    with pytest.raises(UnmaskRefused, match="summed apart"):
+        client.unmask(messages.encode_unmask(federation.terms, cut))
+    client.unmask(messages.encode_unmask(federation.terms, everyone))
+
+
+def test_oversized_messages_are_refused() -> None:
+    federation = Federation.of(4)
+    federation.masked()
+    client = federation.clients[VICTIM]
+    fresh = Federation.of(4)
+    with pytest.raises(MessageTooLarge, match="roster message"):
+        fresh.clients[VICTIM].shares(bytes(2**24))
+    fresh.shares()
+    with pytest.raises(MessageTooLarge, match="inbox message"):
+        fresh.clients[VICTIM].masked(bytes(2**20), fresh.vectors[VICTIM])
+    with pytest.raises(MessageTooLarge, match="unmask message"):
+        client.unmask(bytes(2**20))
+    with pytest.raises(MessageTooLarge, match="masked message"):
+        fresh.server.receive_masked(VICTIM, bytes(2**20))
