@@ -196,6 +196,16 @@ BAD = {
         "FileInvalid",
         "data-folder",
     ),
+    "a pipe": (
+        lambda s: os.mkfifo(s.folder / "scores" / "scores.csv"),
+        "FileInvalid",
+        "Name one CSV or Parquet file",
+    ),
+    "a name that is none": (
+        lambda s: edit(s, 'data-id = "h3"', 'data-id = "h\\u0007"'),
+        "FileInvalid",
+        "printable",
+    ),
     "no agreement": (
         lambda s: (s.folder / "site" / "site.toml").unlink(),
         "FileInvalid",

@@ -20,12 +20,16 @@ from fedassay.engines.flower.records import (
     reply_content,
 )
 from fedassay.engines.flower.site import Site, node_config
-from fedassay.errors import FedassayError, SecAggError, SurveyRefused
+from fedassay.errors import (
+    BudgetExceeded,
+    FedassayError,
+    SecAggError,
+    SurveyRefused,
+    SurveyRepeated,
+)
 
 app = ClientApp()
 _SEE_LOG = "the site's log says what to do"
-_SHOWN = (SurveyRefused, SecAggError)
-"""Refusals whose reason is about the question; all others are about the site, and stay there."""
 
 
 def respond(
@@ -40,9 +44,8 @@ def respond(
         reply = Answered(stage(participant, read_question(message)))
         say(f"fedassay: answered stage {name} with {len(reply.payload):,} bytes.")
     except FedassayError as error:
-        kind = type(error).__name__
-        say(f"fedassay: declined stage {name}. {kind}: {error}")
-        reply = Declined(kind, str(error)) if isinstance(error, _SHOWN) else _withheld(error)
+        say(f"fedassay: declined stage {name}. {type(error).__name__}: {error}")
+        reply = _declined(error)
     except Exception as error:  # its text may quote the table
         place = _innermost(error)
         say(
@@ -89,9 +92,14 @@ def report(message: Message, context: Context) -> Message:
     return respond(message, context, Participant.report)
 
 
-def _withheld(error: FedassayError) -> Declined:
-    """What a server learns of a site's own trouble: that there is some, not which."""
-    del error
+def _declined(error: FedassayError) -> Declined:
+    """What a server learns: why its question is refused, but nothing about the site."""
+    kind = type(error).__name__
+    if isinstance(error, BudgetExceeded | SurveyRepeated):
+        # What was spent before is between the site and others.
+        return Declined(kind, _SEE_LOG)
+    if isinstance(error, SurveyRefused | SecAggError):
+        return Declined(kind, str(error))
     return Declined("SiteUnable", _SEE_LOG)
 
 

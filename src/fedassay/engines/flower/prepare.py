@@ -11,7 +11,7 @@ from fedassay.engines.flower.locked import BIN_FOLDER, make_programs
 from fedassay.engines.flower.site import AGREEMENT_FILE, LEDGER_FILE, SITE_FORMAT, Agreement
 from fedassay.errors import FileInvalid
 from fedassay.jsonfile import Fields, read_json, write_json
-from fedassay.ledger import Budget, Ledger
+from fedassay.ledger import Budget, Ledger, Part
 from fedassay.secagg import Identity, Roster
 
 NODE_KEY = "node.key"
@@ -40,13 +40,14 @@ class Wishes:
 
 def prepare_site(folder: Path, wishes: Wishes) -> Agreement:
     """Make a site's folder; nothing that is there is written over."""
+    # What is wrong shows before anything is written.
+    Part(wishes.name)
+    budget = Budget(None, wishes.budget, allow_exact=wishes.exact_sums)
     path = folder / AGREEMENT_FILE
     write_public(path, _agreement(wishes).encode())
-    # Reading it back checks it before anything else is made.
     agreement = Agreement.load(path)
     ledger = Ledger.create(folder / LEDGER_FILE)
-    if wishes.budget is not None:
-        budget = Budget(None, wishes.budget, allow_exact=wishes.exact_sums)
+    if budget.epsilon is not None:
         ledger.set_budget(budget, who=wishes.name)
     make_programs(folder / BIN_FOLDER)
     make_node_key(folder / NODE_KEY)

@@ -65,7 +65,7 @@ class Agreement:
         try:
             return cls(
                 data_folder=path.parent / fields.text("data-folder"),
-                data_id=fields.text("data-id"),
+                data_id=Part(fields.text("data-id")).data,
                 largest_epsilon=None if epsilon is None else fields.fraction("largest-epsilon"),
                 exact_sums=_flag(fields, content, "exact-sums"),
                 smallest_cohort=fields.integer("smallest-cohort", 1, MAX_CLIENTS),
@@ -119,6 +119,8 @@ class Site:
                 f"{self.data}: cannot be found ({error.strerror}). Check data in the node "
                 f"configuration, and data-folder in {self.where / AGREEMENT_FILE}."
             ) from error
+        if not table.is_file():
+            raise FileInvalid(f"{self.data}: this is not a file. Name one CSV or Parquet file.")
         if not table.is_relative_to(allowed):
             raise FileInvalid(
                 f"{self.data}: this site reads tables inside {allowed} only; this one is "
