@@ -3,6 +3,7 @@
 The scripts that go on to recover an input are in `test_malicious_server.py`.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
