@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint check bench verify fuzz experiments clean
+.PHONY: demo test lint check bench verify fuzz experiments federation clean
 
 demo: $(VENV)/.runtime  ## the main job on bundled real data
 	@$(BIN)/fedassay demo
@@ -20,14 +20,19 @@ lint: $(VENV)/.test  ## format, lint, types, imports
 
 check: lint test  ## everything; the tests also check README and docs
 
-verify: $(VENV)/.test  ## the statistical tests at full size
-	FEDASSAY_VERIFY=1 $(BIN)/python -m pytest -n auto tests/statistical tests/unit/test_secagg.py
+verify: $(VENV)/.test  ## the statistical tests, randomised rounds and a ledger's kills, at full size
+	FEDASSAY_VERIFY=1 $(BIN)/python -m pytest -n auto tests/statistical tests/unit/test_secagg.py \
+		tests/endtoend/test_ledger_kills.py
 
 fuzz: $(VENV)/.test  ## a million hostile messages for every decoder
 	$(BIN)/python -m tests.fuzz 1000000
 
+federation: $(VENV)/.flower  ## four hospitals on this machine: keys, TLS, a SuperLink, a kill, the report
+	@$(BIN)/python -m examples.four_hospitals
+
 experiments: $(VENV)/.runtime  ## studies of accuracy; writes experiments/*.md
 	$(BIN)/python -m experiments.distributed
+	$(BIN)/python -m experiments.local
 	$(BIN)/python -m experiments.grids
 	$(BIN)/python -m experiments.calibration
 
@@ -41,6 +46,10 @@ $(VENV)/bin/python:
 
 $(VENV)/.runtime: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(PIP) -e .
+	@touch $@
+
+$(VENV)/.flower: $(VENV)/.runtime
+	$(PIP) -e '.[flower]'
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.runtime

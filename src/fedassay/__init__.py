@@ -21,6 +21,7 @@ from fedassay.examples import Examples
 from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy, Interleaved
 from fedassay.histogram import ScoreHistogram
+from fedassay.ledger import Budget, Ledger, LedgerAccount, Part, Window
 from fedassay.mechanisms import (
     Exact,
     Guarantee,
@@ -52,6 +53,7 @@ __all__ = [
     "Answer",
     "Assessment",
     "Block",
+    "Budget",
     "Choice",
     "ClientPolicy",
     "Estimate",
@@ -66,9 +68,12 @@ __all__ = [
     "Interleaved",
     "Interval",
     "Law",
+    "Ledger",
+    "LedgerAccount",
     "LevelChoice",
     "NotEnoughData",
     "OneLevel",
+    "Part",
     "Polya",
     "Preset",
     "Privacy",
@@ -83,6 +88,7 @@ __all__ = [
     "UnaryEncoding",
     "Unit",
     "UnitKind",
+    "Window",
     "__version__",
     "answer",
     "choose",

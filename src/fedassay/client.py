@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import lcm
+from typing import Protocol
 
 import numpy as np
 
@@ -58,6 +59,13 @@ class ClientPolicy:
             )
 
 
+class Account(Protocol):
+    """Where a client records what it spends, before it spends it; see `fedassay.ledger`."""
+
+    def charge(self, survey: Survey) -> object:
+        """Record the survey's cost for good, or raise `SurveyRefused`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """All that ever leaves a client: one report, or blocks of locally private ones."""
@@ -76,15 +84,23 @@ def answer(
     randomness: Randomness,
     policy: ClientPolicy,
     client_id: str | None = None,
+    account: Account | None = None,
 ) -> Answer:
     """Answer a survey with all that may leave this client.
 
     Guarantee: that of `survey.guarantee`, provided the randomness is secret, which is
-    checked.
+    checked. With an account it is charged after all checks and before any noise is drawn.
     """
     policy.check(survey)
     counts = survey.grid.count(examples)
-    return answer_counts(survey, counts, randomness=randomness, policy=policy, client_id=client_id)
+    return answer_counts(
+        survey,
+        counts,
+        randomness=randomness,
+        policy=policy,
+        client_id=client_id,
+        account=account,
+    )
 
 
 def answer_counts(
@@ -94,6 +110,7 @@ def answer_counts(
     randomness: Randomness,
     policy: ClientPolicy,
     client_id: str | None = None,
+    account: Account | None = None,
 ) -> Answer:
     """Answer a survey from counts per label and leaf cell, for tables too large to hold."""
     if not randomness.is_secret:
@@ -106,7 +123,24 @@ def answer_counts(
         raise SettingInvalid(
             "this survey draws a client's level from its id; found none. Pass a client id."
         )
+    _check_counts(survey, leaf_counts)
+    if account is not None:
+        account.charge(survey)
     return make_answer(survey, leaf_counts, randomness=randomness, client_id=client_id)
+
+
+def _check_counts(survey: Survey, leaf_counts: IntArray) -> None:
+    """Refuse what could not be answered, before it is charged."""
+    if survey.is_local and not survey.allow_empty and not leaf_counts.any():
+        raise SurveyRefused(
+            "this survey is for clients that hold an example; this one has none. "
+            "Do not answer, or start a survey that allows empty clients."
+        )
+    if not survey.is_local and int(leaf_counts.sum()) >= 2**31:
+        raise SurveyRefused(
+            "a report's counters must stay below 2^31; found more examples than that. "
+            "Split the table."
+        )
 
 
 def make_answer(

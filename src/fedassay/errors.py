@@ -10,6 +10,9 @@ FedassayError
 │   └── ColumnTypeInvalid
 ├── SettingInvalid          a parameter breaks a rule
 ├── FileInvalid             a file cannot be read, or is not what it should be
+│   └── LedgerInvalid       a ledger that must not be relied on
+│       └── LedgerRolledBack
+├── LedgerUnwritable        a charge cannot be recorded, so nothing is answered
 ├── WireError               a report that must not be counted
 │   ├── ReportMalformed
 │   ├── ReportTooLarge
@@ -31,6 +34,8 @@ FedassayError
 ├── CountOverflow           sums beyond what secure aggregation can carry
 ├── SurveyMismatch          two things that belong to different surveys
 ├── SurveyRefused           a client declines a survey
+│   ├── BudgetExceeded
+│   └── SurveyRepeated
 └── TooFewReports           decoding now would break a promise
 
 A message names the rule, what was found, and the remedy. On a client it never
@@ -76,6 +81,18 @@ class SettingInvalid(FedassayError, ValueError):
 
 class FileInvalid(FedassayError):
     """A file is unreadable, too large, of another kind or of another version."""
+
+
+class LedgerInvalid(FileInvalid):
+    """A ledger is missing, foreign, damaged, changed from outside or of another version."""
+
+
+class LedgerRolledBack(LedgerInvalid):
+    """A ledger lacks entries that it is known to have had."""
+
+
+class LedgerUnwritable(FedassayError):
+    """A ledger cannot be written to: full disk, no permission, or held by another."""
 
 
 class WireError(FedassayError):
@@ -160,6 +177,14 @@ class SurveyMismatch(FedassayError):
 
 class SurveyRefused(FedassayError):
     """The client declines to answer this survey."""
+
+
+class BudgetExceeded(SurveyRefused):
+    """The survey would spend more than a budget of the ledger has left."""
+
+
+class SurveyRepeated(SurveyRefused):
+    """The survey was charged before on the same data."""
 
 
 class TooFewReports(FedassayError):

@@ -1,5 +1,6 @@
 """What every engine must do: the same rows give the same tally, however they are held."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from examples.four_hospitals.hospitals import open_hospital
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,10 +25,13 @@ from fedassay import (
 )
 from fedassay.engines.federation import tally_securely
 from fedassay.engines.files import answer_file, read_messages, write_answer
+from fedassay.engines.flower.federate import federate
+from fedassay.engines.flower.settings import RunSettings
 from fedassay.engines.simulation import tally_cohort, tally_each_client
 from fedassay.engines.tables import Cohort, Columns, read_cohort
 from fedassay.randomness import SimulatedRandomness
 from fedassay.wire import Message
+from tests.flowergrid import CONFIG, InProcessGrid
 from tests.surveys import cohort_of, flat_survey, small_survey
 from tests.tables import BUNDLED, Table, tables
 
@@ -117,6 +122,23 @@ def test_files_give_the_counters_of_the_simulation(
     hidden = securely(survey, cohort_of(Examples.of(labels, scores), sites))
     assert hidden.counters.tolist() == simulated.counters.tolist()
     assert hidden.reports == (3,) * survey.hierarchy.levels
+
+
+@surveys
+def test_flower_gives_the_counters_of_the_simulation(
+    survey: Survey, sample: Table, tmp_path: Path
+) -> None:
+    labels, scores = sample.labels[:30_000], sample.scores[:30_000]
+    sites = {}
+    for site, rows in enumerate(np.array_split(np.arange(30_000), [100, 20_000])):
+        examples = Examples.of(labels[rows], scores[rows])
+        hospital = open_hospital(tmp_path / f"{site}", examples, pinned=False, smallest_cohort=1)
+        sites[site] = hospital.config
+    settings = replace(RunSettings.from_config(CONFIG), survey=survey)
+    tally = federate(InProcessGrid(sites), settings).tally
+    simulated = whole(survey, cohort_of(Examples.of(labels, scores)))
+    assert tally.counters.tolist() == simulated.counters.tolist()
+    assert tally.reports == (3,) * survey.hierarchy.levels
 
 
 def test_all_engines_agree_on_real_clients() -> None:

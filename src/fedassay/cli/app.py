@@ -9,7 +9,9 @@ from fedassay import __version__
 from fedassay.cli.calibrate import apply, calibrate
 from fedassay.cli.console import err, out
 from fedassay.cli.demo import demo
+from fedassay.cli.federation import federation_app
 from fedassay.cli.files import answer, new_survey, show, tally
+from fedassay.cli.ledger import app as ledger_app
 from fedassay.cli.simulate import simulate_command
 from fedassay.errors import FedassayError
 
@@ -27,11 +29,13 @@ survey_app.command("new")(new_survey)
 app.command("demo")(demo)
 app.command("simulate")(simulate_command)
 app.add_typer(survey_app, name="survey")
+app.add_typer(federation_app, name="federation")
 app.command("answer")(answer)
 app.command("tally")(tally)
 app.command("show")(show)
 app.command("calibrate")(calibrate)
 app.command("apply")(apply)
+app.add_typer(ledger_app, name="ledger")
 
 
 @app.callback(invoke_without_command=True)

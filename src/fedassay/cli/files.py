@@ -7,14 +7,15 @@ from typing import Annotated
 import typer
 
 from fedassay.assessment import Assessment, estimates_json
-from fedassay.cli import options
+from fedassay.cli import accounts, options
 from fedassay.cli.console import err, estimates_table, out, progress, reasons
 from fedassay.cli.plots import write_plots
 from fedassay.client import ClientPolicy
 from fedassay.decode import require_enough
 from fedassay.engines.files import answer_file, read_messages, report_files, write_answer
 from fedassay.engines.tables import Columns, read_reference, row_count
-from fedassay.errors import FedassayError, FileInvalid, SurveyMismatch
+from fedassay.errors import FedassayError, SurveyMismatch
+from fedassay.ledger import Status
 from fedassay.mechanisms import Unit, UnitKind
 from fedassay.planner import (
     choose,
@@ -66,6 +67,13 @@ def new_survey(
     model: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Model file; its digest is recorded.")
     ] = None,
+    ledger: accounts.LedgerOption = None,
+    data_id: accounts.DataOption = None,
+    window: accounts.WindowOption = None,
+    group: accounts.GroupOption = None,
+    who: accounts.WhoOption = accounts.NOBODY,
+    again: accounts.AgainOption = False,
+    witness: accounts.WitnessOption = None,
 ) -> None:
     """Write a survey for clients to answer.
 
@@ -76,6 +84,8 @@ def new_survey(
       fedassay survey new --privacy distributed --epsilon 1 --minimum-reports 5000 -o survey.json
 
       fedassay survey new --threshold 0.3 --minimum-reports 5 --model model.bin -o survey.json
+
+      fedassay survey new --privacy local --epsilon 1 --ledger ledger.db --data-id q3 -o survey.json
     """
     columns = Columns(score, label)
     request = Request(
@@ -99,12 +109,21 @@ def new_survey(
         model_digest=None if model is None else options.file_digest(model),
     )
     survey = choose(request).survey
+    account = accounts.purse(
+        ledger, data_id, window=window, group=group, who=who, again=again, witness=witness
+    )
+    if account is not None:
+        accounts.check_output(output, reference, model, account=account)
+        account.status = Status.ISSUED
+        account.charge(survey)
     survey.save(output)
     out.print(
         f"Wrote {output}: {survey.grid.cells:,} cells in {survey.hierarchy.levels} "
         f"level(s), fingerprint {survey.fingerprint.hex()[:12]}.\n{survey.guarantee.sentence()}",
         markup=False,
     )
+    if account is not None:
+        account.print_receipt()
 
 
 def answer(
@@ -125,6 +144,13 @@ def answer(
     model: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Refuse surveys of any other model.")
     ] = None,
+    ledger: accounts.LedgerOption = None,
+    data_id: accounts.DataOption = None,
+    window: accounts.WindowOption = None,
+    group: accounts.GroupOption = None,
+    who: accounts.WhoOption = accounts.NOBODY,
+    again: accounts.AgainOption = False,
+    witness: accounts.WitnessOption = None,
 ) -> None:
     """Answer a survey as one client; only the report file leaves.
 
@@ -133,8 +159,14 @@ def answer(
       fedassay answer survey.json scores.parquet -o report.fa
 
       fedassay answer survey.json scores.csv --score s --label y --smallest-cohort 5 -o report.fa
+
+      fedassay answer survey.json scores.parquet --ledger ledger.db --data-id ward-3 -o report.fa
     """
     survey = Survey.load(survey_file)
+    account = accounts.purse(
+        ledger, data_id, window=window, group=group, who=who, again=again, witness=witness
+    )
+    accounts.check_output(output, file, survey_file, account=account)
     digests = frozenset() if model is None else frozenset([options.file_digest(model)])
     with progress("reading rows", row_count(file)) as advance:
         answered = answer_file(
@@ -148,16 +180,17 @@ def answer(
                 digests,
             ),
             client_id=client_id,
+            account=account,
             progress=advance,
         )
-    if output.exists() and output.samefile(file):
-        raise FileInvalid(f"{output}: this is the table itself. Choose another output file.")
     size = write_answer(answered, output)
     out.print(
         f"Wrote {output}: {size:,} bytes for survey {survey.fingerprint.hex()[:12]}.\n"
         f"{survey.guarantee.sentence()}",
         markup=False,
     )
+    if account is not None:
+        account.print_receipt()
 
 
 def tally(

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from fedassay.client import Answer, ClientPolicy, answer_counts
+from fedassay.client import Account, Answer, ClientPolicy, answer_counts
 from fedassay.engines.tables import Columns, Progress, count_file
 from fedassay.errors import FileInvalid, ReportMalformed
 from fedassay.randomness import Randomness
@@ -19,17 +19,29 @@ def answer_file(
     randomness: Randomness,
     policy: ClientPolicy,
     client_id: str | None = None,
+    account: Account | None = None,
     progress: Progress | None = None,
 ) -> Answer:
     """Answer a survey from a table of any size, as one client."""
     policy.check(survey)
     counts = count_file(path, columns, survey.grid, progress=progress)
-    return answer_counts(survey, counts, randomness=randomness, policy=policy, client_id=client_id)
+    return answer_counts(
+        survey,
+        counts,
+        randomness=randomness,
+        policy=policy,
+        client_id=client_id,
+        account=account,
+    )
 
 
 def write_answer(answer: Answer, path: Path) -> int:
     """Write an answer's bytes, all or none; returns how many."""
-    content = answer.to_bytes()
+    return write_whole(answer.to_bytes(), path)
+
+
+def write_whole(content: bytes, path: Path) -> int:
+    """Write a file, all or nothing; returns how many bytes."""
     draft = path.with_name(f".{path.name}.part")
     try:
         draft.write_bytes(content)

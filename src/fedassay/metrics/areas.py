@@ -8,7 +8,7 @@ from fedassay.errors import SettingInvalid
 from fedassay.estimate import Estimate, Shape
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram, monotone_slopes
-from fedassay.metrics.delta import counts_estimate, missing_class
+from fedassay.metrics.delta import counts_estimate, missing_class, weighted_sum
 
 # In a bucket, the cumulative count at part t is a cubic in t, linear in (slope at the start,
 # rise, slope at the end). So the pairs with the positive above, the integral of negatives below
@@ -53,7 +53,7 @@ def roc_auc(histogram: ScoreHistogram, *, max_fpr: float | None = None) -> Estim
     P, N = histogram.total_positives, histogram.total_negatives
     within = _pairs_within(histogram, histogram.counts)
     negatives_below = histogram.cumulative[0, :-1]
-    area = float((p @ negatives_below + within.sum()) / (P * N))
+    area = (weighted_sum(p, negatives_below) + float(within.sum())) / (P * N)
     # An example's placement: the share of the other class that it is ranked above or below.
     placement_n = (negatives_below + 0.5 * n) / N
     placement_p = 1.0 - (histogram.cumulative[1, :-1] + 0.5 * p) / P
@@ -84,9 +84,9 @@ def _binning_sd(histogram: ScoreHistogram, area: float) -> float:
     order = np.maximum((p - tied_p) * (n - tied_n) * (p + n + 1.0) / 12.0, 0.0).sum()
     open_pairs = 0.5 * np.maximum(p * n - tied_p * tied_n, 0.0).sum() / abs(pairs)
     every_second = np.append(np.arange(0, histogram.buckets, 2), histogram.buckets)
-    halved = histogram.merge(np.unique(every_second))
-    within = _pairs_within(halved, halved.counts).sum()
-    coarse = float((halved.positives @ halved.cumulative[0, :-1] + within) / pairs)
+    halved = histogram.merge(every_second)
+    within = float(_pairs_within(halved, halved.counts).sum())
+    coarse = (weighted_sum(halved.positives, halved.cumulative[0, :-1]) + within) / pairs
     return sqrt(order / pairs**2 + ((coarse - area) / 4.0) ** 2 + (2.0 * open_pairs**3) ** 2)
 
 
@@ -133,7 +133,7 @@ def _pairs_within(histogram: ScoreHistogram, counts: FloatArray) -> FloatArray:
     starts, ends = slopes[:, :-1] * histogram.widths, slopes[:, 1:] * histogram.widths
     negatives = np.stack([starts[0], n, ends[0]])
     positives = np.stack([starts[1], p, ends[1]])
-    pairs: FloatArray = (negatives * (_PAIRS @ positives)).sum(axis=0)
+    pairs: FloatArray = np.einsum("ib,ij,jb->b", negatives, _PAIRS, positives)
     return pairs
 
 
@@ -160,7 +160,7 @@ def _partial_auc(histogram: ScoreHistogram, max_fpr: float) -> Estimate:
     part = (max_fpr - fpr[last]) / room if room > 0.0 else 0.0
     ceiling = tpr[last] + part * (tpr[last + 1] - tpr[last]) if room > 0.0 else tpr[last]
     steps = np.diff(fpr[: last + 1])
-    area = float(steps @ (tpr[:last] + tpr[1 : last + 1]) / 2.0)
+    area = weighted_sum(steps, tpr[:last] + tpr[1 : last + 1]) / 2.0
     area += (max_fpr - float(fpr[last])) * float(tpr[last] + ceiling) / 2.0
     # McClish's standardisation: 1 is perfect, 1/2 is chance.
     floor = max_fpr**2 / 2.0

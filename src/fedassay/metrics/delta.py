@@ -33,6 +33,11 @@ def counts_estimate(
     )
 
 
+def weighted_sum(weights: FloatArray, values: FloatArray) -> float:
+    """The sum of products; the threads that BLAS would start cost more than they save."""
+    return float(np.einsum("i,i->", weights, values))
+
+
 def sampling_variance(histogram: ScoreHistogram, gradient: FloatArray) -> float:
     """The variance from rows being a multinomial sample over label x bucket."""
     weighted = histogram.counts * gradient

@@ -1,0 +1,1 @@
+"""The app to copy: both sides are in `fedassay.engines.flower`."""

@@ -1,0 +1,1 @@
+"""Four hospitals on one machine: `python -m examples.four_hospitals`."""

@@ -1,0 +1,134 @@
+"""Options that tie `answer` and `survey new` to a ledger."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedassay.cli.console import out
+from fedassay.errors import FileInvalid, SettingInvalid
+from fedassay.ledger import EVER, Charge, Ledger, Part, Receipt, Status, Window
+from fedassay.ledger.book import NOBODY
+from fedassay.ledger.budget import show
+from fedassay.ledger.mark import mark_path
+from fedassay.survey import Survey
+
+LedgerOption = Annotated[
+    Path | None, typer.Option("--ledger", metavar="FILE", help="Ledger to charge first.")
+]
+DataOption = Annotated[
+    str | None, typer.Option("--data-id", metavar="ID", help="Name of the data in the ledger.")
+]
+WindowOption = Annotated[
+    str | None,
+    typer.Option("--window", metavar="FROM..TO", help="Time window of the data, TO not included."),
+]
+GroupOption = Annotated[
+    str | None, typer.Option("--group", metavar="NAME", help="Group of clients (default: all).")
+]
+WhoOption = Annotated[
+    str, typer.Option("--who", metavar="NAME", help="Who asks; kept in the ledger.")
+]
+AgainOption = Annotated[
+    bool, typer.Option("--again", help="Charge a survey once more that was charged before.")
+]
+WitnessOption = Annotated[
+    Path | None,
+    typer.Option("--witness", metavar="FILE", help="Second mark of the ledger, kept elsewhere."),
+]
+
+
+@dataclass(slots=True)
+class Purse:
+    """An account that remembers its receipt, to be shown."""
+
+    ledger: Ledger
+    part: Part
+    who: str
+    again: bool
+    status: Status = Status.CHARGED
+    receipt: Receipt | None = None
+
+    def charge(self, survey: Survey) -> Receipt:
+        """Charge the survey, or raise `SurveyRefused`."""
+        self.receipt = self.ledger.charge(
+            survey, self.part, who=self.who, again=self.again, status=self.status
+        )
+        return self.receipt
+
+    def print_receipt(self) -> None:
+        """Say what was charged and what is left."""
+        if self.receipt is None or not isinstance(self.receipt.entry.content, Charge):
+            return
+        epsilon = self.receipt.entry.content.epsilon
+        what = "an exact sum" if epsilon is None else f"epsilon {show(epsilon)}"
+        lines = [f"Charged {what} to {self.part}."]
+        lines += [
+            f"Spent {show(found.spent)} of {show(found.budget.epsilon)} per "
+            f"{found.budget.unit.value}, left {show(found.left)}."
+            for found in self.receipt.balances
+            if found.budget.epsilon is not None
+        ]
+        if self.receipt.overlapping:
+            lines.append(f"Earlier charges on some of the same data: {self.receipt.overlapping}.")
+        number = self.receipt.entry.number
+        lines.append(f"Ledger entry {number:,}; keep its head elsewhere:\n{self.receipt.head}")
+        out.print("\n".join(lines), markup=False)
+
+
+def purse(
+    ledger: Path | None,
+    data: str | None,
+    *,
+    window: str | None,
+    group: str | None,
+    who: str,
+    again: bool,
+    witness: Path | None,
+) -> Purse | None:
+    """The account that the options name, if any."""
+    if ledger is None:
+        named = {"--data-id": data, "--window": window, "--group": group, "--witness": witness}
+        if again or any(value is not None for value in named.values()):
+            given = "--again" if again else next(name for name, v in named.items() if v is not None)
+            raise SettingInvalid(f"{given} goes with a ledger; found none. Add --ledger FILE.")
+        return None
+    if data is None:
+        raise SettingInvalid("a ledger needs to know which data; found no id. Add --data-id ID.")
+    part = Part(data, EVER if window is None else Window.parse(window), group)
+    return Purse(Ledger(ledger, witness), part, who, again)
+
+
+def check_output(output: Path, *inputs: Path | None, account: Purse | None) -> None:
+    """Refuse an output that cannot be written, or is an input, before anything is charged."""
+    kept = [path for path in inputs if path is not None]
+    if account is not None:
+        kept += [account.ledger.path, mark_path(account.ledger.path)]
+        kept += [] if account.ledger.witness is None else [account.ledger.witness]
+    try:
+        clash = output.exists() and any(path.exists() and output.samefile(path) for path in kept)
+        writable = output.parent.is_dir() and os.access(output.parent, os.W_OK)
+        writable = writable and not output.is_dir()
+    except OSError:
+        clash, writable = False, False
+    if clash:
+        raise FileInvalid(f"{output}: this is an input itself. Choose another output file.")
+    if not writable:
+        raise FileInvalid(f"{output}: cannot be written. Choose a folder you may write to.")
+
+
+__all__ = [
+    "NOBODY",
+    "AgainOption",
+    "DataOption",
+    "GroupOption",
+    "LedgerOption",
+    "Purse",
+    "WhoOption",
+    "WindowOption",
+    "WitnessOption",
+    "check_output",
+    "purse",
+]

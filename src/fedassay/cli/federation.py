@@ -1,0 +1,131 @@
+"""`federation certificates`, `site`, `roster`: the files that a real federation starts from."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedassay.cli import options
+from fedassay.cli.console import out
+from fedassay.engines.flower.credentials import CERTIFICATE_DAYS, make_certificates
+from fedassay.engines.flower.prepare import (
+    MEMBER_FILE,
+    NODE_KEY,
+    ROSTER_FILE,
+    Wishes,
+    make_roster,
+    prepare_site,
+)
+from fedassay.errors import FileInvalid
+
+federation_app = typer.Typer(
+    help="Prepare a federation over Flower: certificates, sites, roster.", no_args_is_help=True
+)
+
+
+@federation_app.command("certificates")
+def certificates(
+    hosts: Annotated[
+        list[str],
+        typer.Argument(metavar="HOST...", help="Names and addresses sites reach the server by."),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="A new folder.")
+    ] = Path("certificates"),
+) -> None:
+    """Make TLS certificates for the SuperLink, and the authority that sites check them with.
+
+    [bold]Example[/bold]
+
+      fedassay federation certificates superlink.example.org -o certificates
+    """
+    make_certificates(output, hosts)
+    out.print(
+        f"Wrote {output}: give ca.crt to every site; keep server.key where the SuperLink runs. "
+        f"Valid for {CERTIFICATE_DAYS} days.",
+        markup=False,
+    )
+
+
+@federation_app.command("site")
+def site(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The site's own folder.")],
+    name: Annotated[str, typer.Option(metavar="NAME", help="Name of the site and its data.")],
+    data_folder: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Tables outside it are never read.")
+    ],
+    largest_epsilon: Annotated[
+        str | None, typer.Option(metavar="E", help="The most that one survey may spend.")
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option(metavar="E", help="The most that all surveys may spend.")
+    ] = None,
+    exact_sums: Annotated[
+        bool, typer.Option("--exact-sums", help="Allow sums without noise.")
+    ] = False,
+    smallest_cohort: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Answer only among so many honest sites.")
+    ] = 3,
+    model: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="Help to assess these models only.")
+    ] = None,
+    again: Annotated[
+        bool, typer.Option("--again/--once", help="Charge a repeated survey again, or refuse it.")
+    ] = True,
+    pinned: Annotated[
+        bool, typer.Option("--pinned/--unpinned", help="Take part only with a roster's sites.")
+    ] = True,
+) -> None:
+    """Make a site's folder: agreement, ledger, node key, identity.
+
+    [bold]Example[/bold]
+
+      fedassay federation site /srv/fedassay --name hospital-1 --data-folder /srv/scores
+      --largest-epsilon 1 --budget 5
+    """
+    if not data_folder.is_dir():
+        raise FileInvalid(f"{data_folder}: there is no such folder. Make it, or name another.")
+    prepare_site(
+        folder,
+        Wishes(
+            name=name,
+            data_folder=data_folder,
+            largest_epsilon=options.parse_fraction(largest_epsilon, "the largest epsilon"),
+            budget=options.parse_fraction(budget, "the budget"),
+            exact_sums=exact_sums,
+            smallest_cohort=smallest_cohort,
+            model_digests=[options.file_digest(path) for path in model or ()],
+            again=again,
+            pinned=pinned,
+        ),
+    )
+    pin = f", {MEMBER_FILE} for the roster" if pinned else ""
+    out.print(
+        f"Wrote {folder}: read site.toml. Send {NODE_KEY}.pub to whoever runs the SuperLink"
+        f"{pin}; everything else stays here.",
+        markup=False,
+    )
+
+
+@federation_app.command("roster")
+def roster(
+    members: Annotated[
+        list[Path], typer.Argument(metavar="MEMBER...", help=f"Each site's {MEMBER_FILE}.")
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Roster file.")
+    ] = Path(ROSTER_FILE),
+) -> None:
+    """List the sites that take part; every site keeps a copy, and compares its digest.
+
+    [bold]Example[/bold]
+
+      fedassay federation roster hospital-*/member.json -o roster.json
+    """
+    listed = make_roster(members)
+    listed.save(output)
+    out.print(
+        f"Wrote {output}: {len(listed.names)} sites, digest {listed.digest.hex()[:16]}. Compare "
+        "the digest by telephone, then put the file beside each site.toml.",
+        markup=False,
+    )

@@ -1,0 +1,272 @@
+"""`ledger new`, `show`, `budget`, `history`, `export`, `accept`: for the privacy officer."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedassay.cli import options
+from fedassay.cli.accounts import NOBODY, WhoOption, WindowOption, WitnessOption, check_output
+from fedassay.cli.console import err, out
+from fedassay.cli.ledger_views import (
+    EXPORT_FORMAT,
+    balance_table,
+    balances_json,
+    budget_words,
+    csv_text,
+    data_name,
+    history_table,
+    is_about,
+    json_lines,
+)
+from fedassay.engines.files import write_whole
+from fedassay.errors import LedgerRolledBack, SettingInvalid
+from fedassay.ledger import EVER, Budget, Entry, Ledger, Window
+from fedassay.ledger.mark import mark_path
+from fedassay.mechanisms import UnitKind
+
+app = typer.Typer(
+    help="What was spent on which data, and what is left.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="Ledger file.")]
+DataOption = Annotated[
+    str | None, typer.Option("--data-id", metavar="ID", help="Only this data (default: all).")
+]
+
+
+@app.command("new")
+def new_ledger(file: FileArgument, witness: WitnessOption = None) -> None:
+    """Make an empty ledger.
+
+    [bold]Examples[/bold]
+
+      fedassay ledger new ledger.db
+
+      fedassay ledger new ledger.db --witness /mnt/other-disk/ledger.mark
+    """
+    Ledger.create(file, witness=witness)
+    out.print(
+        f"Wrote {file}. Set a budget next: fedassay ledger budget {file} --epsilon 1",
+        markup=False,
+    )
+
+
+@app.command("show")
+def show_ledger(
+    file: FileArgument,
+    data_id: DataOption = None,
+    expect_head: Annotated[
+        str | None,
+        typer.Option("--expect-head", metavar="HASH", help="Head that the ledger must have had."),
+    ] = None,
+    witness: WitnessOption = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Print what is spent and left, per data.
+
+    [bold]Examples[/bold]
+
+      fedassay ledger show ledger.db
+
+      fedassay ledger show ledger.db --data-id ward-3 --json
+
+      fedassay ledger show ledger.db --expect-head 6508e67644a82679
+    """
+    with err.status("reading the ledger"):
+        found = Ledger(file, witness).read()
+        balances = found.balances(data_id)
+    if expect_head is not None and not found.had_head(expect_head):
+        raise LedgerRolledBack(
+            f"{file}: no entry has head {expect_head[:16]!r}. The file is an older copy or another "
+            "ledger; find the newest one. (At least 8 digits are needed.)"
+        )
+    if as_json:
+        typer.echo(json.dumps(balances_json(found.mark, balances), allow_nan=False))
+        return
+    if balances:
+        out.print(balance_table(balances))
+    if found.losses:
+        err.print(
+            f"Entries were lost {found.losses} time(s) and the loss was accepted: what is spent "
+            "is at least what is shown.",
+            style="red",
+        )
+    if any(balance.unbounded for balance in balances):
+        out.print(
+            "\nuncovered: exact sums, and surveys per example under a budget per client; they "
+            "are recorded, not added up."
+        )
+    out.print(f"\n{found.mark.entries:,} entries, head\n{found.head}", markup=False)
+
+
+@app.command("budget")
+def budget_command(
+    file: FileArgument,
+    data_id: Annotated[
+        str | None,
+        typer.Option("--data-id", metavar="ID", help="For this data (default: any without one)."),
+    ] = None,
+    epsilon: Annotated[
+        str | None, typer.Option(metavar="E", help="The most that one unit may spend.")
+    ] = None,
+    no_limit: Annotated[bool, typer.Option("--no-limit", help="Lift the budget.")] = False,
+    unit: Annotated[UnitKind, typer.Option(help="Whose spend is limited.")] = UnitKind.EXAMPLE,
+    split: Annotated[
+        list[str] | None,
+        typer.Option(metavar="WHAT", help="Disjoint parts: windows or groups; may be repeated."),
+    ] = None,
+    window: WindowOption = None,
+    delta: Annotated[
+        str | None, typer.Option(metavar="D", help="Compose tightly, at this delta.")
+    ] = None,
+    allow_exact: Annotated[
+        bool, typer.Option("--allow-exact", help="Answer exact sums too, which no epsilon covers.")
+    ] = False,
+    who: WhoOption = NOBODY,
+    witness: WitnessOption = None,
+) -> None:
+    """Set a budget; the old one stays on record. Without --epsilon, print those in force.
+
+    Disjoint windows and groups share a budget, unless they are declared to
+    split it: each then has the whole budget for itself.
+
+    [bold]Examples[/bold]
+
+      fedassay ledger budget ledger.db --epsilon 3 --who "privacy officer"
+
+      fedassay ledger budget ledger.db --data-id ward --epsilon 1 --split windows
+
+      fedassay ledger budget ledger.db --epsilon 8 --delta 1e-6 --unit client
+    """
+    ledger = Ledger(file, witness)
+    unknown = set(split or ()) - {"windows", "groups"}
+    if unknown:
+        raise SettingInvalid(f"--split is windows or groups; found {min(unknown)[:40]!r}.")
+    if epsilon is None and not no_limit:
+        if split or window or delta or allow_exact:
+            raise SettingInvalid("a budget needs an epsilon; found none. Add --epsilon E.")
+        _print_budgets(ledger.entries(), data_id)
+        return
+    if epsilon is not None and no_limit:
+        raise SettingInvalid("a budget has an epsilon or no limit; found both. Leave one out.")
+    budget = Budget(
+        data=data_id,
+        epsilon=options.parse_fraction(epsilon, "epsilon"),
+        window=EVER if window is None else Window.parse(window),
+        unit=unit,
+        delta=options.parse_fraction(delta, "delta"),
+        split_windows="windows" in (split or ()),
+        split_groups="groups" in (split or ()),
+        allow_exact=allow_exact,
+    )
+    entry = ledger.set_budget(budget, who=who)
+    out.print(
+        f"Set for {data_name(budget.data)}: {budget_words(budget)}.\n"
+        f"Ledger entry {entry.number:,}; keep its head elsewhere:\n{entry.head}",
+        markup=False,
+    )
+
+
+@app.command("history")
+def history(
+    file: FileArgument,
+    data_id: DataOption = None,
+    last: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Only the last N entries.")
+    ] = None,
+    witness: WitnessOption = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Print entries in order, oldest first.
+
+    [bold]Examples[/bold]
+
+      fedassay ledger history ledger.db
+
+      fedassay ledger history ledger.db --data-id ward-3 --last 20
+    """
+    with err.status("reading the ledger"):
+        entries = Ledger(file, witness).entries()
+    chosen = [entry for entry in entries if is_about(entry, data_id)]
+    chosen = chosen[-last:] if last else chosen
+    if as_json:
+        lines = [entry.to_json() for entry in chosen]
+        typer.echo(json.dumps({"format": EXPORT_FORMAT, "entries": lines}))
+        return
+    out.print(history_table(chosen) if chosen else "No entries.")
+    if any(entry.stamp.clock_went_back for entry in chosen):
+        out.print("\n!: the clock was behind that of an earlier entry.")
+
+
+@app.command("export")
+def export(
+    file: FileArgument,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Ends in .jsonl or .csv.")
+    ],
+    witness: WitnessOption = None,
+) -> None:
+    """Write all entries as JSON Lines or CSV, with the hash chain.
+
+    [bold]Examples[/bold]
+
+      fedassay ledger export ledger.db -o ledger.jsonl
+
+      fedassay ledger export ledger.db -o ledger.csv
+    """
+    writers = {".jsonl": json_lines, ".csv": csv_text}
+    if output.suffix not in writers:
+        raise SettingInvalid(
+            f"an export ends in .jsonl or .csv; found {output.name[-40:]!r}. Rename it."
+        )
+    check_output(output, file, mark_path(file), witness, account=None)
+    with err.status("writing the export"):
+        found = Ledger(file, witness).read()
+        write_whole(writers[output.suffix](found.mark, found.entries).encode(), output)
+    out.print(
+        f"Wrote {output}: {len(found.entries):,} entries, head\n{found.head}",
+        markup=False,
+    )
+
+
+@app.command("accept")
+def accept(
+    file: FileArgument,
+    who: Annotated[str, typer.Option("--who", metavar="NAME", help="Who takes this on.")],
+    witness: WitnessOption = None,
+) -> None:
+    """Go on with a ledger that lost entries; that it did stays on record.
+
+    Look for the newest copy first. What the ledger says was spent is then
+    only a lower bound: lower its budgets by what may have been lost.
+
+    [bold]Examples[/bold]
+
+      fedassay ledger accept ledger.db --who "privacy officer"
+    """
+    entry = Ledger(file, witness).accept_loss(who=who)
+    if entry is None:
+        out.print("Nothing is missing; nothing was written.")
+        return
+    out.print(
+        "Recorded that entries were lost. What is spent is at least what the ledger shows; lower "
+        f"its budgets accordingly.\nLedger entry {entry.number:,}; keep its head elsewhere:\n"
+        f"{entry.head}",
+        markup=False,
+    )
+
+
+def _print_budgets(entries: Sequence[Entry], data_id: str | None) -> None:
+    latest = {
+        (entry.content.data, entry.content.window): entry.content
+        for entry in entries
+        if isinstance(entry.content, Budget) and data_id in (None, entry.content.data)
+    }
+    for budget in latest.values():
+        out.print(f"{data_name(budget.data)}: {budget_words(budget)}", markup=False)
+    if not latest:
+        out.print("No budget is set: everything is recorded and nothing is refused but repeats.")

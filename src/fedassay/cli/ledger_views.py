@@ -1,0 +1,166 @@
+"""A ledger as tables, JSON and CSV."""
+
+import csv
+import json
+from collections.abc import Sequence
+from io import StringIO
+from typing import Any
+
+from rich.table import Table
+
+from fedassay.ledger import Balance, Budget, Charge, Entry, Loss, Part
+from fedassay.ledger.budget import show as exact
+from fedassay.ledger.mark import Mark
+
+EXPORT_FORMAT = "fedassay.ledger-export/1"
+BALANCE_FORMAT = "fedassay.ledger-balance/1"
+_COLUMNS = (
+    "number", "time", "clock_went_back", "kind", "data", "window", "group", "who", "survey",
+    "epsilon", "delta", "unit", "max_examples", "neighbours", "model", "status", "split_windows",
+    "split_groups", "allow_exact", "known_entries", "known_head", "head",
+)  # fmt: skip
+
+
+def balance_table(balances: Sequence[Balance]) -> Table:
+    """What is spent and left, within 80 columns."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("data", overflow="fold", max_width=20)
+    for name in ("budget", "spent", "left"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("per")
+    table.add_column("charges", justify="right", no_wrap=True)
+    table.add_column("uncovered", justify="right", no_wrap=True)
+    for found in balances:
+        name = found.data if found.budget.window.is_ever else f"{found.data} {found.budget.window}"
+        table.add_row(
+            _plain(name),
+            exact(found.budget.epsilon),
+            exact(found.spent),
+            "any" if found.left is None else exact(found.left),
+            f"{found.budget.unit.value} ({found.neighbours.value})",
+            f"{found.charges:,}",
+            f"{found.unbounded:,}",
+        )
+    return table
+
+
+def history_table(entries: Sequence[Entry]) -> Table:
+    """One line per entry, within 80 columns."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("#", justify="right", no_wrap=True)
+    table.add_column("time (UTC)", no_wrap=True)
+    table.add_column("data", overflow="fold", max_width=22)
+    table.add_column("who", overflow="fold", max_width=12)
+    table.add_column("epsilon", justify="right", no_wrap=True)
+    table.add_column("what", overflow="fold")
+    for entry in entries:
+        data, epsilon, what = _history_cells(entry)
+        back = "!" if entry.stamp.clock_went_back else ""
+        table.add_row(
+            f"{entry.number}",
+            f"{entry.stamp.time:%Y-%m-%d %H:%M}{back}",
+            _plain(data),
+            _plain(entry.stamp.who),
+            epsilon,
+            _plain(what),
+        )
+    return table
+
+
+def _history_cells(entry: Entry) -> tuple[str, str, str]:
+    content = entry.content
+    if isinstance(content, Charge):
+        epsilon = "exact" if content.epsilon is None else exact(content.epsilon)
+        return _part_words(content.part), epsilon, f"{content.status.value} {content.survey[:8]}"
+    if isinstance(content, Budget):
+        return content.data or "any", "", f"budget: {budget_words(content)}"
+    return "", "", f"loss accepted ({content.known_entries} entries were known)"
+
+
+def _part_words(part: Part) -> str:
+    # Broken between its ends, where it is easiest to read.
+    window = "" if part.window.is_ever else "\n" + str(part.window).replace("..", "..\n")
+    return f"{part.data}{window}" + ("" if part.group is None else f"\n({part.group})")
+
+
+def budget_words(budget: Budget) -> str:
+    """A budget as people say it."""
+    if budget.epsilon is None:
+        return "no limit"
+    words = f"epsilon {exact(budget.epsilon)} per {budget.unit.value}"
+    if budget.delta is not None:
+        words += f" at delta {float(budget.delta):g}"
+    if not budget.window.is_ever:
+        words += f" in {budget.window}"
+    split = ["windows"] * budget.split_windows + ["groups"] * budget.split_groups
+    words += f", split by {' and '.join(split)}" if split else ""
+    return words + (", exact sums allowed" if budget.allow_exact else "")
+
+
+def data_name(data: str | None) -> str:
+    """Which data a budget is for."""
+    return "any data without its own" if data is None else f"data {data!r}"
+
+
+def is_about(entry: Entry, data_id: str | None) -> bool:
+    """Whether an entry concerns this data (None: any)."""
+    content = entry.content
+    if data_id is None or isinstance(content, Loss):
+        return True
+    return data_id == (content.part.data if isinstance(content, Charge) else content.data)
+
+
+def balances_json(mark: Mark, balances: Sequence[Balance]) -> dict[str, Any]:
+    """What `ledger show --json` prints."""
+    return {
+        "format": BALANCE_FORMAT,
+        "ledger": mark.ledger,
+        "entries": mark.entries,
+        "head": mark.head,
+        "balances": [
+            {
+                **found.budget.to_json(),
+                "kind": "balance",
+                "data": found.data,
+                "spent": str(found.spent),
+                "left": None if found.left is None else str(found.left),
+                "neighbours": found.neighbours.value,
+                "charges": found.charges,
+                "uncovered": found.unbounded,
+            }
+            for found in balances
+        ],
+    }
+
+
+def json_lines(mark: Mark, entries: Sequence[Entry]) -> str:
+    """One JSON object per line: the ledger, then its entries."""
+    first = {**mark.to_json(), "format": EXPORT_FORMAT}
+    lines = [first, *(entry.to_json() for entry in entries)]
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+def csv_text(_mark: Mark, entries: Sequence[Entry]) -> str:
+    """One row per entry, with all columns of all kinds."""
+    stream = StringIO(newline="")
+    writer = csv.DictWriter(stream, _COLUMNS, restval="")
+    writer.writeheader()
+    for entry in entries:
+        row = entry.to_json()
+        if isinstance(row.get("unit"), dict):
+            row["max_examples"] = row["unit"]["max_examples"]
+            row["unit"] = row["unit"]["kind"]
+        writer.writerow({name: _cell(value) for name, value in row.items()})
+    return stream.getvalue()
+
+
+def _cell(value: object) -> object:
+    """A cell that no spreadsheet takes for a formula."""
+    if isinstance(value, str) and value[:1] in {"=", "+", "-", "@"}:
+        return f"'{value}"
+    return "" if value is None else value
+
+
+def _plain(text: str) -> str:
+    """Text that rich takes as it is."""
+    return text.replace("[", r"\[")

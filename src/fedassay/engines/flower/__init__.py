@@ -1,0 +1,1 @@
+"""The engine over Flower: a ServerApp and a ClientApp."""

@@ -1,0 +1,104 @@
+"""The ClientApp: Flower's messages in, a site's answers out; no exception reaches Flower.
+
+Flower writes what a ClientApp raises, with all its causes, to its log and into the reply. A
+cause may quote a cell of the table, so that every error ends here, in one line of our own.
+"""
+
+from collections.abc import Callable
+
+from flwr.app import Context, Message
+from flwr.clientapp import ClientApp
+
+from fedassay.engines.flower.participant import Participant
+from fedassay.engines.flower.progress import say
+from fedassay.engines.flower.records import (
+    Answered,
+    Declined,
+    Question,
+    Reply,
+    read_question,
+    reply_content,
+)
+from fedassay.engines.flower.site import Site, node_config
+from fedassay.errors import FedassayError, SecAggError, SurveyRefused
+
+app = ClientApp()
+_SEE_LOG = "the site's log says what to do"
+_SHOWN = (SurveyRefused, SecAggError)
+"""Refusals whose reason is about the question; all others are about the site, and stay there."""
+
+
+def respond(
+    message: Message, context: Context, stage: Callable[[Participant, Question], bytes]
+) -> Message:
+    """Answer one message, or decline it; the reason is in the site's log."""
+    name = message.metadata.message_type.rpartition(".")[2]
+    reply: Reply
+    try:
+        site = Site.from_config(node_config(context.node_config, context.run_config))
+        participant = Participant(site, str(context.node_id), f"run {context.run_id}")
+        reply = Answered(stage(participant, read_question(message)))
+        say(f"fedassay: answered stage {name} with {len(reply.payload):,} bytes.")
+    except FedassayError as error:
+        kind = type(error).__name__
+        say(f"fedassay: declined stage {name}. {kind}: {error}")
+        reply = Declined(kind, str(error)) if isinstance(error, _SHOWN) else _withheld(error)
+    except Exception as error:  # its text may quote the table
+        place = _innermost(error)
+        say(
+            f"fedassay: declined stage {name}. Unexpected {type(error).__name__} in {place} "
+            "(text withheld). Please report it."
+        )
+        reply = Declined("UnexpectedError", _SEE_LOG)
+    return Message(reply_content(reply), reply_to=message)
+
+
+@app.query("keys")
+def keys(message: Message, context: Context) -> Message:
+    """Secure aggregation, stage 1."""
+    return respond(message, context, Participant.keys)
+
+
+@app.query("shares")
+def shares(message: Message, context: Context) -> Message:
+    """Secure aggregation, stage 2."""
+    return respond(message, context, Participant.shares)
+
+
+@app.query("masked")
+def masked(message: Message, context: Context) -> Message:
+    """Secure aggregation, stage 3."""
+    return respond(message, context, Participant.masked)
+
+
+@app.query("confirm")
+def confirm(message: Message, context: Context) -> Message:
+    """Secure aggregation, where identities are pinned."""
+    return respond(message, context, Participant.confirm)
+
+
+@app.query("unmask")
+def unmask(message: Message, context: Context) -> Message:
+    """Secure aggregation, stage 4."""
+    return respond(message, context, Participant.unmask)
+
+
+@app.query("report")
+def report(message: Message, context: Context) -> Message:
+    """The site's own reports: local privacy, or a trusted server."""
+    return respond(message, context, Participant.report)
+
+
+def _withheld(error: FedassayError) -> Declined:
+    """What a server learns of a site's own trouble: that there is some, not which."""
+    del error
+    return Declined("SiteUnable", _SEE_LOG)
+
+
+def _innermost(error: BaseException) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return "an unknown place"
+    return f"{trace.tb_frame.f_code.co_name}, line {trace.tb_lineno}"

@@ -1,0 +1,110 @@
+"""The server's side of talking to sites: ask all, wait, and say who answered."""
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from flwr.app import Message
+from flwr.serverapp import Grid
+
+from fedassay.engines.flower.progress import say
+from fedassay.engines.flower.records import (
+    Answered,
+    Declined,
+    Question,
+    Reply,
+    question_content,
+    read_reply,
+)
+from fedassay.errors import TooFewReports
+
+_POLL_SECONDS = 0.5
+_CLOCK_SLACK_SECONDS = 600
+"""Messages stay valid for longer than they are waited for, because clocks differ."""
+
+
+@dataclass(slots=True)
+class Conversation:
+    """One run's messages; remembers who declined and who fell silent."""
+
+    grid: Grid
+    fewest: int
+    """With fewer sites than this there is no result."""
+    stage_seconds: float
+    """A site that is silent for this long at a stage has dropped out,"""
+    quiet_seconds: float
+    """or for this long since another site's answer, once enough have answered."""
+    absent: Counter[str] = field(default_factory=Counter)
+    """Why sites are missing from the result, and how many for each reason."""
+
+    def gather(self, sites: int, wait_seconds: float) -> list[int]:
+        """Wait until enough sites are connected."""
+        say(f"Waiting for {sites} sites, at most {wait_seconds:g} s.")
+        end = time.monotonic() + wait_seconds
+        while len(found := sorted(self.grid.get_node_ids())) < sites and time.monotonic() < end:
+            time.sleep(_POLL_SECONDS)
+        if len(found) < self.fewest:
+            raise TooFewReports(
+                f"this survey needs {self.fewest} sites; {len(found)} are connected after "
+                f"{wait_seconds:g} s. Start more SuperNodes, or wait longer (wait-seconds)."
+            )
+        say(f"{len(found)} sites are connected.")
+        return found
+
+    def ask(self, stage: str, questions: Mapping[int, Question]) -> dict[int, bytes]:
+        """Ask each site its own question; returns the answers that came in time."""
+        begun = latest = time.monotonic()
+        asked = self._push(stage, questions)
+        replies: dict[int, Reply] = {}
+        while True:
+            for message in self.grid.pull_messages(list(asked)):
+                site = asked.pop(message.metadata.reply_to_message_id, None)
+                if site is not None:
+                    replies[site], latest = read_reply(message), time.monotonic()
+            if not asked or self._is_over(begun, latest, len(replies)):
+                break
+            time.sleep(_POLL_SECONDS)
+        for site in asked.values():
+            self.note(site, f"silent at stage {stage}")
+        for site, reply in replies.items():
+            if isinstance(reply, Declined):
+                self.note(site, f"declined stage {stage}, {reply.kind}", reply.reason)
+        answers = {
+            site: reply.payload for site, reply in replies.items() if isinstance(reply, Answered)
+        }
+        taken = time.monotonic() - begun
+        say(f"Stage {stage}: {len(answers)} of {len(questions)} sites answered in {taken:.0f} s.")
+        return answers
+
+    def _is_over(self, begun: float, latest: float, replies: int) -> bool:
+        now = time.monotonic()
+        is_quiet = replies >= self.fewest and now - latest > self.quiet_seconds
+        return is_quiet or now - begun > self.stage_seconds
+
+    def note(self, site: int, what: str, why: str = "") -> None:
+        """Remember, and say, that a site is missing from here on."""
+        self.absent[what] += 1
+        say(f"Without site {site}: {what}{': ' if why else '.'}{why}")
+
+    def missing(self) -> str:
+        """Who is missing, in one line."""
+        return "; ".join(f"{count} {what}" for what, count in self.absent.items())
+
+    def _push(self, stage: str, questions: Mapping[int, Question]) -> dict[str, int]:
+        sites = list(questions)
+        messages = [
+            Message(
+                question_content(questions[site]),
+                dst_node_id=site,
+                message_type=f"query.{stage}",
+                ttl=self.stage_seconds + _CLOCK_SLACK_SECONDS,
+                group_id=stage,
+            )
+            for site in sites
+        ]
+        ids = list(self.grid.push_messages(messages))
+        for site, message_id in zip(sites, ids, strict=True):
+            if not message_id:
+                self.note(site, f"the SuperLink took no message for stage {stage}")
+        return {message_id: site for site, message_id in zip(sites, ids, strict=True) if message_id}

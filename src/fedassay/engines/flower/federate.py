@@ -1,0 +1,119 @@
+"""One run, as the server leads it."""
+
+from collections.abc import Callable, Mapping
+from io import BytesIO
+
+from flwr.serverapp import Grid
+
+from fedassay.assessment import Assessment
+from fedassay.decode import require_enough
+from fedassay.engines.federation import tally_of
+from fedassay.engines.flower.conversation import Conversation
+from fedassay.engines.flower.participant import LOCAL, TRUSTED_SERVER
+from fedassay.engines.flower.progress import say
+from fedassay.engines.flower.records import Question
+from fedassay.engines.flower.settings import Road, RunSettings, fewest_sites
+from fedassay.errors import FedassayError, RoundAborted, TooFewReports
+from fedassay.jsonfile import canonical
+from fedassay.randomness import SystemRandomness
+from fedassay.secagg import Roster, SecAggServer, Terms
+from fedassay.secagg.server import Outgoing
+from fedassay.survey import Survey
+from fedassay.tally import Tally, TallyBuilder
+from fedassay.wire import messages
+
+
+def federate(grid: Grid, settings: RunSettings) -> Assessment:
+    """Ask all sites, and assess what they answer together."""
+    survey = settings.survey
+    say(
+        f"Survey {survey.fingerprint.hex()[:12]}: {survey.grid.cells:,} cells in "
+        f"{survey.hierarchy.levels} level(s). {survey.guarantee.sentence()}"
+    )
+    talk = Conversation(
+        grid,
+        fewest_sites(survey, settings.road),
+        stage_seconds=settings.stage_seconds,
+        quiet_seconds=settings.quiet_seconds,
+    )
+    sites = talk.gather(settings.sites, settings.wait_seconds)
+    try:
+        if settings.road is Road.AGGREGATED:
+            tally = aggregated(talk, settings, sites)
+        else:
+            tally = reported(talk, settings, sites)
+        require_enough(survey, tally)
+    except (RoundAborted, TooFewReports) as error:
+        if talk.absent:
+            raise type(error)(f"{error} Missing sites: {talk.missing()}.") from error
+        raise
+    say(f"Counted {tally.clients(survey):,} reports.")
+    return Assessment(survey, tally, settings.readout, settings.thresholds)
+
+
+def aggregated(talk: Conversation, settings: RunSettings, sites: list[int]) -> Tally:
+    """The sum over the survivors, by secure aggregation: keys, shares, masked, unmask."""
+    survey = settings.survey
+    roster = None if settings.roster is None else Roster.load(settings.roster)
+    terms = Terms.of(
+        survey, randomness=SystemRandomness(), roster=None if roster is None else roster.digest
+    )
+    say(
+        f"Round {terms.round_id.hex()[:12]}: at least {terms.minimum} sites must survive; "
+        f"identities are {'not pinned' if roster is None else 'pinned'}."
+    )
+    server = SecAggServer(terms, roster=roster)
+    content = canonical(survey.to_json())
+
+    def stage(
+        name: str,
+        outgoing: Outgoing | Mapping[str, bytes],
+        receive: Callable[[str, bytes], None],
+        survey_json: bytes = b"",
+    ) -> None:
+        pairs = outgoing.items() if isinstance(outgoing, Mapping) else outgoing
+        questions = {
+            int(site): Question(survey_json, terms.round_id, payload) for site, payload in pairs
+        }
+        for site, answer in talk.ask(name, questions).items():
+            try:
+                receive(str(site), answer)
+            except FedassayError as error:
+                talk.note(site, f"left out at stage {name}, {type(error).__name__}", str(error))
+
+    everybody = dict.fromkeys(map(str, sites), terms.to_bytes())
+    stage("keys", everybody, server.receive_keys, content)
+    stage("shares", server.roster_messages(), server.receive_shares)
+    stage("masked", server.inboxes(), server.receive_masked, content)
+    if server.is_pinned:
+        stage("confirm", server.survivor_messages(), server.receive_confirm)
+    stage("unmask", server.unmask_requests(), server.receive_unmask)
+    return tally_of(survey, server.outcome())
+
+
+def reported(talk: Conversation, settings: RunSettings, sites: list[int]) -> Tally:
+    """Add up reports that the server may see."""
+    road = LOCAL
+    if settings.road is Road.TRUSTED:
+        road = TRUSTED_SERVER
+        say(
+            "TRUSTED SERVER: this server sees the exact report of every site. For development "
+            "with made-up data only."
+        )
+    survey = settings.survey
+    question = Question(canonical(survey.to_json()), b"", road)
+    tally = Tally.zero(survey)
+    for site, answer in talk.ask("report", dict.fromkeys(sites, question)).items():
+        try:
+            tally = tally + _site_tally(survey, answer)
+        except FedassayError as error:
+            talk.note(site, f"left out at stage report, {type(error).__name__}", str(error))
+    return tally
+
+
+def _site_tally(survey: Survey, answer: bytes) -> Tally:
+    """A site's reports, all of them or none."""
+    builder = TallyBuilder(Tally.zero(survey), survey)
+    for message in messages(BytesIO(answer), survey):
+        builder.add(message)
+    return builder.tally()

@@ -1,0 +1,160 @@
+"""What a site does at each stage: policy, then data, then ledger, then the answer."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedassay.client import answer_counts
+from fedassay.engines.flower.records import Question
+from fedassay.engines.flower.site import Site
+from fedassay.errors import (
+    FileInvalid,
+    MessageMalformed,
+    MessageTooLarge,
+    SettingInvalid,
+    SurveyRefused,
+)
+from fedassay.randomness import SystemRandomness
+from fedassay.secagg import Named, Pinned, RoundStore, SecAggClient, Terms
+from fedassay.secagg.layout import vector_of
+from fedassay.secagg.state import Stage
+from fedassay.secagg.terms import ROUND_ID_BYTES
+from fedassay.survey import Survey
+
+TRUSTED_SERVER = b"trusted-server"
+LOCAL = b"local"
+_MOST_SURVEY_BYTES = 2**26
+
+
+@dataclass(frozen=True, slots=True)
+class Participant:
+    """A site in one run."""
+
+    site: Site
+    node: str
+    """The name under which the transport knows this site."""
+    run: str
+    """Whose question it is, for the ledger."""
+
+    def keys(self, question: Question) -> bytes:
+        """Stage 1 of secure aggregation: check survey and terms, announce fresh keys.
+
+        What is wrong with table or ledger shows here, before anybody counts on this site.
+        """
+        survey = read_survey(question.survey)
+        policy = self.site.agreement.policy(survey)
+        terms = Terms.from_bytes(question.payload)
+        client = SecAggClient.start(
+            terms, survey, self._member, policy=policy, randomness=SystemRandomness()
+        )
+        self.site.check_ledger(survey)
+        self.site.counts(survey)
+        RoundStore(self.site.rounds).begin(client)
+        return client.keys()
+
+    def shares(self, question: Question) -> bytes:
+        """Stage 2: entrust sealed shares to the neighbours."""
+        return self._turn(question, lambda client: client.shares(question.payload))
+
+    def masked(self, question: Question) -> bytes:
+        """Stage 3: the masked counts; the ledger is charged before they are made."""
+        survey = read_survey(question.survey)
+        return self._turn(question, lambda client: self._masked(client, survey, question.payload))
+
+    def confirm(self, question: Question) -> bytes:
+        """Sign the survivor set, where identities are pinned."""
+        return self._turn(question, lambda client: client.confirm(question.payload))
+
+    def unmask(self, question: Question) -> bytes:
+        """Stage 4: one share of every neighbour."""
+        return self._turn(question, lambda client: client.unmask(question.payload))
+
+    def report(self, question: Question) -> bytes:
+        """Answer with this site's own reports.
+
+        Guarantee: locally private reports protect themselves. Exact ones leave only where the
+        site set trusted-server, which is for development.
+        """
+        survey = read_survey(question.survey)
+        if question.payload not in (LOCAL, TRUSTED_SERVER):
+            raise MessageMalformed("a report is asked for by a road that this site does not know.")
+        if (question.payload == LOCAL) != survey.is_local:
+            raise SurveyRefused(
+                "only locally private reports are shown to a server; this survey's are not. "
+                "Use secure aggregation."
+            )
+        if not survey.is_local and not self.site.agreement.trusted_server:
+            raise SurveyRefused(
+                "this site shows its own report to no server; the run asks for it. "
+                "Use privacy secure or distributed; for development with made-up data the site "
+                "may set trusted-server = true."
+            )
+        policy = self.site.agreement.policy(survey)
+        policy.check(survey)
+        answer = answer_counts(
+            survey,
+            self.site.counts(survey),
+            randomness=SystemRandomness(),
+            policy=policy,
+            client_id=self.site.agreement.data_id,
+            account=self.site.account(self.run),
+        )
+        return answer.to_bytes()
+
+    def _masked(self, client: SecAggClient, survey: Survey, inbox: bytes) -> bytes:
+        nothing = np.zeros(client.terms.length, dtype=np.int64)
+        if client.stage >= Stage.MASKED:
+            # The answer that was given is given again, or refused; nothing new is spent.
+            return client.masked(inbox, nothing)
+        policy = self.site.agreement.policy(survey)
+        client.terms.check(survey, policy)
+        counts = self.site.counts(survey)
+        # An inbox that cannot be answered costs nothing: try it on a copy first.
+        copy = SecAggClient.from_bytes(
+            client.to_bytes(), self._member, randomness=SystemRandomness()
+        )
+        copy.masked(inbox, nothing)
+        answer = answer_counts(
+            survey,
+            counts,
+            randomness=SystemRandomness(),
+            policy=policy,
+            account=self.site.account(self.run),
+        )
+        return client.masked(inbox, vector_of(survey, answer))
+
+    def _turn(self, question: Question, answer: Callable[[SecAggClient], bytes]) -> bytes:
+        if len(question.round_id) != ROUND_ID_BYTES:
+            raise MessageMalformed(
+                f"a round id has {ROUND_ID_BYTES} bytes; found {len(question.round_id)}."
+            )
+        store = RoundStore(self.site.rounds)
+        with store.turn(question.round_id, self._member, randomness=SystemRandomness()) as client:
+            # What was decided is on the disk before the answer goes further.
+            return answer(client)
+
+    @property
+    def _member(self) -> Named | Pinned:
+        identity, roster = self.site.identity(), self.site.roster()
+        if (identity is None) != (roster is None):
+            raise SettingInvalid(
+                "identities are pinned by two settings of site.toml together, identity and "
+                "roster; found one. Add the other, or remove both."
+            )
+        if identity is None or roster is None:
+            return Named(self.node)
+        return Pinned(identity, roster)
+
+
+def read_survey(content: bytes) -> Survey:
+    """Read the survey that a server sent."""
+    if len(content) > _MOST_SURVEY_BYTES:
+        raise MessageTooLarge(
+            f"a survey has at most {_MOST_SURVEY_BYTES} bytes; found {len(content)}."
+        )
+    try:
+        return Survey.from_json(json.loads(content), where="the survey of this run")
+    except (ValueError, RecursionError) as error:
+        raise FileInvalid("the survey of this run is not JSON. Start the run again.") from error

@@ -1,0 +1,219 @@
+"""The settings of a run, as `flwr run --run-config` gives them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from fractions import Fraction
+from pathlib import Path
+from typing import TypeVar
+
+from fedassay.decode import Readout
+from fedassay.engines.tables import Columns, read_reference
+from fedassay.errors import SettingInvalid
+from fedassay.mechanisms import Unit, UnitKind
+from fedassay.planner import choose, readout_for
+from fedassay.request import (
+    LevelChoice,
+    Preset,
+    Privacy,
+    Request,
+    check_buckets,
+    check_thresholds,
+)
+from fedassay.secagg.terms import required_survivors
+from fedassay.survey import MAX_CLIENTS, Survey
+
+_MOST_SECONDS = 86_400
+_DEFAULT_MINIMUM = 3
+_E = TypeVar("_E", bound=Enum)
+
+
+class Road(Enum):
+    """How a site's report reaches the sum."""
+
+    AGGREGATED = "secure aggregation"
+    """Only the sum over all survivors is ever seen."""
+    REPORTED = "local"
+    """Each report protects itself, and the server sees it."""
+    TRUSTED = "trusted-server"
+    """The server sees each site's exact report: for development, never for private data."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """One run: the survey, how its tally is read, and how long to wait for whom."""
+
+    survey: Survey
+    readout: Readout
+    road: Road
+    thresholds: tuple[float, ...]
+    sites: int
+    """Start as soon as so many sites are there."""
+    wait_seconds: float
+    """Start with those that are there after this long."""
+    stage_seconds: float
+    """A site that is silent for this long at a stage has dropped out,"""
+    quiet_seconds: float
+    """or for this long since another site's answer, once enough have answered."""
+    output: Path
+    roster: Path | None
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, object]) -> "RunSettings":
+        """Check a run's configuration, and choose the survey or read its file."""
+        values = _Values(config)
+        privacy = values.text("privacy")
+        roads = {"trusted-server": Road.TRUSTED, Privacy.LOCAL.value: Road.REPORTED}
+        road = roads.get(privacy, Road.AGGREGATED)
+        thresholds = values.thresholds()
+        buckets = values.count("buckets", 2**16)
+        check_buckets(buckets)
+        preset = values.one_of(Preset, "preset")
+        survey_file = values.text("survey")
+        if survey_file:
+            survey = Survey.load(Path(survey_file))
+            _check_privacy(survey, privacy)
+            readout = readout_for(preset, buckets)
+        else:
+            choice = choose(_request(values, preset, thresholds, buckets))
+            survey, readout = choice.survey, choice.readout
+        roster = values.text("roster")
+        output = values.text("output")
+        if not output:
+            raise SettingInvalid("a run writes its assessment to a file; output names none.")
+        return cls(
+            survey=survey,
+            readout=readout,
+            road=road,
+            thresholds=thresholds or (0.5,),
+            sites=values.count("sites", MAX_CLIENTS) or fewest_sites(survey, road),
+            wait_seconds=values.seconds("wait-seconds"),
+            stage_seconds=values.seconds("stage-seconds"),
+            quiet_seconds=values.seconds("quiet-seconds"),
+            output=Path(output),
+            roster=Path(roster) if roster else None,
+        )
+
+
+def _request(
+    values: "_Values", preset: Preset, thresholds: tuple[float, ...], buckets: int | None
+) -> Request:
+    privacy = values.text("privacy")
+    names = {member.value: member for member in Privacy} | {"trusted-server": Privacy.SECURE}
+    if privacy not in names:
+        raise SettingInvalid(f"privacy is one of {', '.join(names)}; found {privacy[:40]!r}.")
+    reference = values.text("reference")
+    columns = Columns(values.text("reference-score"), values.text("reference-label"))
+    sites = values.count("sites", MAX_CLIENTS)
+    request = Request(
+        privacy=names[privacy],
+        epsilon=values.fraction("epsilon"),
+        clients=sites,
+        examples=values.count("examples", MAX_CLIENTS),
+        positive_rate=values.rate("positive-rate"),
+        preset=preset,
+        levels=values.one_of(LevelChoice, "levels"),
+        height=values.count("height", 20),
+        fanout=values.count("fanout", 1024),
+        buckets=buckets,
+        thresholds=thresholds,
+        reference=read_reference(Path(reference), columns) if reference else None,
+        unit=Unit(values.one_of(UnitKind, "unit"), values.count("max-examples", MAX_CLIENTS) or 1),
+        minimum_reports=values.count("minimum-reports", MAX_CLIENTS),
+        colluders=values.count("colluders", MAX_CLIENTS) or 0,
+        model_digest=values.text("model-digest") or None,
+    )
+    if request.privacy is Privacy.LOCAL:
+        # Under local privacy each example is a report; sites only carry them.
+        return replace(request, clients=request.examples)
+    return replace(request, minimum_reports=request.minimum_reports or _DEFAULT_MINIMUM)
+
+
+def fewest_sites(survey: Survey, road: Road) -> int:
+    """Fewer sites than this cannot answer the survey."""
+    if road is Road.AGGREGATED:
+        return required_survivors(survey)
+    return 1 if road is Road.REPORTED else survey.minimum_reports
+
+
+def _check_privacy(survey: Survey, privacy: str) -> None:
+    """Raise unless a survey file and the named privacy model agree."""
+    exact = survey.epsilon is None
+    fits = {
+        Privacy.SECURE.value: exact,
+        "trusted-server": exact,
+        Privacy.LOCAL.value: survey.is_local,
+        Privacy.DISTRIBUTED.value: not exact and not survey.is_local,
+    }
+    if not fits.get(privacy, False):
+        raise SettingInvalid(
+            f"the survey file and privacy={privacy[:40]!r} disagree: the file says "
+            f"{survey.guarantee.sentence()!r} Set privacy to what the file is for."
+        )
+
+
+class _Values:
+    """Typed access to a run's configuration: "" and 0 leave the choice to the planner."""
+
+    def __init__(self, config: Mapping[str, object]) -> None:
+        self._config = config
+
+    def text(self, name: str) -> str:
+        value = self._config.get(name, "")
+        if not isinstance(value, str) or len(value) > 4096:
+            raise SettingInvalid(f"{name} must be a text; found a {type(value).__name__}.")
+        return value.strip()
+
+    def count(self, name: str, most: int) -> int | None:
+        value = self._config.get(name, 0)
+        if type(value) is not int or not 0 <= value <= most:
+            raise SettingInvalid(
+                f"{name} must be a whole number up to {most}; found {str(value)[:40]!r}."
+            )
+        return value or None
+
+    def seconds(self, name: str) -> int:
+        value = self.count(name, _MOST_SECONDS)
+        if value is None:
+            raise SettingInvalid(f"{name} must be from 1 to {_MOST_SECONDS}; found none.")
+        return value
+
+    def rate(self, name: str) -> float | None:
+        value = self._config.get(name, 0.0)
+        if type(value) not in (int, float):
+            raise SettingInvalid(f"{name} must be a number; found a {type(value).__name__}.")
+        return float(str(value)) or None
+
+    def fraction(self, name: str) -> Fraction | None:
+        value = self._config.get(name, "")
+        if value in ("", 0):
+            return None
+        try:
+            return Fraction(str(value)[:40])
+        except (ValueError, ZeroDivisionError) as error:
+            raise SettingInvalid(
+                f"{name} is a number or a fraction such as 1/2; found {str(value)[:40]!r}."
+            ) from error
+
+    def thresholds(self) -> tuple[float, ...]:
+        value = self._config.get("thresholds", "")
+        texts = value.replace(",", " ").split() if isinstance(value, str) else [str(value)]
+        try:
+            found = tuple(dict.fromkeys(float(text) for text in texts))
+        except ValueError as error:
+            raise SettingInvalid(
+                "thresholds are numbers with spaces between them, such as '0.3 0.5'; found "
+                "something else."
+            ) from error
+        check_thresholds(found)
+        return found
+
+    def one_of(self, kind: type[_E], name: str) -> _E:
+        value = self.text(name)
+        members = list(kind)
+        for member in members:
+            if member.value == (value or members[0].value):
+                return member
+        raise SettingInvalid(
+            f"{name} is one of {', '.join(str(m.value) for m in members)}; found {value[:40]!r}."
+        )

@@ -1,0 +1,158 @@
+"""Whether a charge fits: budgets in force, balances, refusals."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from fedassay.errors import BudgetExceeded, SurveyRepeated
+from fedassay.ledger.entry import Budget, Charge, Entry, Part
+from fedassay.ledger.spend import Cover, common_neighbours, cost, covers, loads
+from fedassay.ledger.tighter import composed
+from fedassay.ledger.window import EVER, Window
+from fedassay.mechanisms import Neighbours, UnitKind
+
+NO_LIMIT = Budget(None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """How much of a budget is spent at the point of the data that has spent most."""
+
+    data: str
+    budget: Budget
+    spent: Fraction
+    neighbours: Neighbours
+    """The spend is for one unit under these neighbours."""
+    charges: int
+    unbounded: int
+    """How many of the charges no epsilon of this unit covers: exact sums, mostly."""
+
+    @property
+    def left(self) -> Fraction | None:
+        """What may still be spent at that point; None without a limit."""
+        if self.budget.epsilon is None:
+            return None
+        return max(Fraction(0), self.budget.epsilon - self.spent)
+
+
+def budgets_of(entries: Sequence[Entry], data: str) -> list[Budget]:
+    """The budgets in force: those for this data id, and those for any unless it has its own.
+
+    Its own for one window does not lift those for any data: elsewhere they are all there is.
+    """
+    own, general = {}, {}
+    for entry in entries:
+        if isinstance(entry.content, Budget):
+            if entry.content.data == data:
+                own[entry.content.window] = entry.content
+            elif entry.content.data is None:
+                general[entry.content.window] = entry.content
+    found = own if EVER in own else {**general, **own}
+    return list(found.values()) or [NO_LIMIT]
+
+
+def charges_of(entries: Sequence[Entry], data: str) -> list[Charge]:
+    """All charges for a data id, in order."""
+    return [
+        entry.content
+        for entry in entries
+        if isinstance(entry.content, Charge) and entry.content.part.data == data
+    ]
+
+
+def balance(
+    charges: Sequence[Charge], budget: Budget, data: str, part: Part | None = None
+) -> Balance:
+    """What is spent of a budget, anywhere or at the points of one part of the data."""
+    window, group = _scope(budget, part)
+    return Balance(
+        data=data,
+        budget=budget,
+        spent=_spent(covers(charges, budget), budget, window, group),
+        neighbours=common_neighbours(charges),
+        charges=len(charges),
+        unbounded=sum(cost(charge, budget.unit, Neighbours.REPLACE) is None for charge in charges),
+    )
+
+
+def decide(entries: Sequence[Entry], charge: Charge, *, again: bool) -> None:
+    """Raise unless the charge may be made: no repeat, and within every budget it touches."""
+    part = charge.part
+    before = charges_of(entries, part.data)
+    if not again and any(charge.repeats(earlier) for earlier in before):
+        raise SurveyRepeated(
+            f"survey {charge.survey[:12]} was charged before on {part}; answering it again "
+            "spends again. Use the earlier answer, or allow it explicitly (--again)."
+        )
+    for budget in budgets_of(entries, part.data):
+        if budget.epsilon is not None and part.window.overlaps(budget.window):
+            _check_bounded(charge, budget)
+            _check_fits(before, charge, budget)
+
+
+def _check_bounded(charge: Charge, budget: Budget) -> None:
+    if charge.epsilon is None:
+        if not budget.allow_exact:
+            raise BudgetExceeded(
+                f"{charge.part} has a budget of epsilon {show(budget.epsilon)}; this survey asks "
+                "for exact sums, which no epsilon covers. Ask for a differentially private "
+                "survey, or allow exact sums in the budget (--allow-exact)."
+            )
+    elif cost(charge, budget.unit, Neighbours.REPLACE) is None:
+        raise BudgetExceeded(
+            f"{charge.part} has a budget per client; this survey protects one example, and a "
+            "client may hold any number. Ask for a survey with unit client."
+        )
+
+
+def _check_fits(before: Sequence[Charge], charge: Charge, budget: Budget) -> None:
+    part, asked = charge.part, charge.epsilon
+    after = balance([*before, charge], budget, part.data, part)
+    if asked is None or budget.epsilon is None or after.spent <= budget.epsilon:
+        return
+    # Beside a survey under replacement, those under addition or removal count twice.
+    spent = balance([*before, replace(charge, epsilon=Fraction(0))], budget, part.data, part).spent
+    counted = cost(charge, budget.unit, after.neighbours) or asked
+    as_counted = "" if counted == asked else f", which counts {show(counted)} here"
+    room = max(Fraction(0), budget.epsilon - spent) * asked / counted
+    remedy = f"Ask for at most {show(room)}" if room else "Nothing is left: wait for new data"
+    raise BudgetExceeded(
+        f"{part} has a budget of epsilon {show(budget.epsilon)} per {budget.unit.value}; spent "
+        f"{show(spent)} ({after.neighbours.value} neighbours), this survey asks for "
+        f"{show(asked)}{as_counted}. {remedy}, or raise the budget."
+    )
+
+
+def _scope(budget: Budget, part: Part | None) -> tuple[Window, str | None]:
+    """The points that a budget and a part have in common, as far as splits are declared."""
+    if part is None:
+        return budget.window, None
+    group = part.group if budget.split_groups else None
+    if not budget.split_windows:
+        return EVER, group
+    start = max(part.window.first, budget.window.first)
+    end = min(part.window.last, budget.window.last)
+    return replace(EVER, start=start, end=end), group
+
+
+def _spent(
+    covering: Sequence[Cover], budget: Budget, window: Window, group: str | None
+) -> Fraction:
+    found = list(loads(covering, window, group))
+    total = max((load.total for load in found), default=Fraction(0))
+    if budget.delta is None or (budget.epsilon is not None and total <= budget.epsilon):
+        return total
+    return max(composed(costs, budget.delta) for costs in {load.costs for load in found})
+
+
+def show(value: Fraction | None) -> str:
+    """An exact number for people: as a fraction where that is short, else to six digits."""
+    if value is None:
+        return "none"
+    text = str(value)
+    return text if len(text) <= 9 else f"{float(value):.6g}"
+
+
+def per(unit: UnitKind, neighbours: Neighbours) -> str:
+    """Whose spend it is, in words."""
+    return f"{neighbours.value} one {unit.value}"

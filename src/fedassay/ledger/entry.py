@@ -1,0 +1,361 @@
+"""What a ledger holds: charges, budgets and accepted losses, each chained to the one before."""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import Enum
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from fedassay.errors import FileInvalid, SettingInvalid
+from fedassay.jsonfile import Fields, canonical
+from fedassay.ledger.window import EVER, Window
+from fedassay.mechanisms import Neighbours, Unit, UnitKind
+from fedassay.mechanisms.law import MAX_EXAMPLES
+from fedassay.survey import Survey
+
+MAX_TEXT = 200
+_RATIONAL = re.compile(r"[0-9]{1,490}(/[1-9][0-9]{0,489})?")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_E = TypeVar("_E", bound=Enum)
+
+
+class Status(Enum):
+    """What stood behind a charge."""
+
+    CHARGED = "charged"
+    """A client was about to answer."""
+    AGAIN = "charged again"
+    """A client was about to answer what it had answered before, and was told to."""
+    ISSUED = "issued"
+    """A server was about to hand out the survey."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """When a ledger was written to, and by whom or for whom."""
+
+    time: datetime
+    who: str
+    clock_went_back: bool = False
+    """Whether the time is before that of an earlier entry."""
+
+    def __post_init__(self) -> None:
+        check_text(self.who, "who asked")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Which data: an id, a time window and a group of clients (None for all)."""
+
+    data: str
+    window: Window = EVER
+    group: str | None = None
+
+    def __post_init__(self) -> None:
+        check_text(self.data, "a data id")
+        if self.group is not None:
+            check_text(self.group, "a group")
+
+    def overlaps(self, other: "Part") -> bool:
+        """Whether they may have data in common."""
+        return (
+            self.data == other.data
+            and self.window.overlaps(other.window)
+            and (self.group is None or other.group in (None, self.group))
+        )
+
+    def __str__(self) -> str:
+        window = "" if self.window.is_ever else f", window {self.window}"
+        group = "" if self.group is None else f", group {self.group!r}"
+        return f"data {self.data!r}{window}{group}"
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What one survey spends on one part of the data, recorded before anything leaves."""
+
+    part: Part
+    survey: str
+    epsilon: Fraction | None
+    """What one unit spends, exactly; None for an exact sum, which no epsilon covers."""
+    unit: Unit
+    neighbours: Neighbours | None
+    model: str | None
+    status: Status
+
+    @classmethod
+    def of(cls, survey: Survey, part: Part, status: Status) -> "Charge":
+        """What a survey spends, by its own guarantee."""
+        promise = survey.guarantee
+        return cls(
+            part=part,
+            survey=survey.fingerprint.hex(),
+            epsilon=promise.epsilon,
+            unit=promise.unit,
+            neighbours=promise.neighbours,
+            model=survey.model_digest,
+            status=status,
+        )
+
+    def repeats(self, earlier: "Charge") -> bool:
+        """Whether this is the same survey on the same part of the data."""
+        return self.survey == earlier.survey and self.part == earlier.part
+
+    def to_json(self) -> dict[str, Any]:
+        """The content of an entry."""
+        return {
+            "kind": "charge",
+            **_part_json(self.part),
+            "survey": self.survey,
+            "epsilon": None if self.epsilon is None else str(self.epsilon),
+            "delta": None,
+            "unit": {"kind": self.unit.kind.value, "max_examples": self.unit.max_examples},
+            "neighbours": None if self.neighbours is None else self.neighbours.value,
+            "model": self.model,
+            "status": self.status.value,
+        }
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> "Charge":
+        """Read it back; anything unknown is refused."""
+        fields.only(
+            "kind", "data", "window", "group", "survey", "epsilon", "delta", "unit", "neighbours",
+            "model", "status", *_STAMP_FIELDS,
+        )  # fmt: skip
+        if fields.get("delta") is not None:
+            raise FileInvalid("a charge with a delta is of a newer fedassay. Use that version.")
+        epsilon, model = fields.get("epsilon"), fields.get("model")
+        neighbours = fields.get("neighbours")
+        unit = Fields(fields.get("unit"), "unit")
+        unit.only("kind", "max_examples")
+        if (epsilon is None) != (neighbours is None):
+            raise FileInvalid("a charge has epsilon and neighbours, or neither.")
+        return cls(
+            part=_part_from_json(fields),
+            survey=_digest(fields.text("survey")),
+            epsilon=None if epsilon is None else rational(fields.text("epsilon")),
+            unit=Unit(
+                one_of(UnitKind, unit.text("kind")), unit.integer("max_examples", 1, MAX_EXAMPLES)
+            ),
+            neighbours=None if neighbours is None else one_of(Neighbours, neighbours),
+            model=None if model is None else _digest(fields.text("model")),
+            status=one_of(Status, fields.text("status")),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The most that may be spent on data; the latest for the same data and window holds."""
+
+    data: str | None
+    """A data id, or None for every id that has no budget of its own."""
+    epsilon: Fraction | None
+    """The most that one unit may spend; None for no limit."""
+    window: Window = EVER
+    """The data it is for; a window other than all time goes with `split_windows`."""
+    unit: UnitKind = UnitKind.EXAMPLE
+    delta: Fraction | None = None
+    """With a delta, charges compose by the optimal theorem instead of adding up."""
+    split_windows: bool = False
+    """Whether disjoint windows are declared to hold disjoint examples."""
+    split_groups: bool = False
+    """Whether differently named groups are declared to hold disjoint clients."""
+    allow_exact: bool = False
+
+    def __post_init__(self) -> None:
+        if self.data is not None:
+            check_text(self.data, "a data id")
+        if self.epsilon is not None and self.epsilon < 0:
+            raise SettingInvalid(f"a budget is not negative; found {self.epsilon}.")
+        if self.delta is not None and not 0 < self.delta < 1:
+            raise SettingInvalid(
+                f"delta lies between 0 and 1; found {float(self.delta):g}. Take one far below "
+                "1 over the number of clients."
+            )
+        if self.split_windows and self.unit is UnitKind.CLIENT:
+            raise SettingInvalid(
+                "a client may have examples in every window, so windows do not split a budget "
+                "per client; found both. Use unit example, or leave windows together."
+            )
+        if not self.window.is_ever and not self.split_windows:
+            raise SettingInvalid(
+                "a budget for one window needs windows declared disjoint; found a window alone. "
+                "Declare it with --split windows."
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        """The content of an entry."""
+        return {
+            "kind": "budget",
+            "data": self.data,
+            "epsilon": None if self.epsilon is None else str(self.epsilon),
+            "window": None if self.window.is_ever else str(self.window),
+            "unit": self.unit.value,
+            "delta": None if self.delta is None else str(self.delta),
+            "split_windows": self.split_windows,
+            "split_groups": self.split_groups,
+            "allow_exact": self.allow_exact,
+        }
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> "Budget":
+        """Read it back; anything unknown is refused."""
+        fields.only(
+            "kind", "data", "epsilon", "window", "unit", "delta", "split_windows",
+            "split_groups", "allow_exact", *_STAMP_FIELDS,
+        )  # fmt: skip
+        data, epsilon, delta = fields.get("data"), fields.get("epsilon"), fields.get("delta")
+        return cls(
+            data=None if data is None else fields.text("data"),
+            epsilon=None if epsilon is None else rational(fields.text("epsilon")),
+            window=_window(fields),
+            unit=one_of(UnitKind, fields.text("unit")),
+            delta=None if delta is None else rational(fields.text("delta")),
+            split_windows=fields.boolean("split_windows"),
+            split_groups=fields.boolean("split_groups"),
+            allow_exact=fields.boolean("allow_exact"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Somebody accepted a ledger that had lost entries: what it says is a lower bound."""
+
+    known_entries: int
+    known_head: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """The content of an entry."""
+        return {
+            "kind": "loss",
+            "known_entries": self.known_entries,
+            "known_head": self.known_head,
+        }
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> "Loss":
+        """Read it back; anything unknown is refused."""
+        fields.only("kind", "known_entries", "known_head", *_STAMP_FIELDS)
+        head = fields.get("known_head")
+        return cls(
+            fields.integer("known_entries", 0, 2**53),
+            None if head is None else _digest(fields.text("known_head")),
+        )
+
+
+Content = Charge | Budget | Loss
+_KINDS: Mapping[str, type[Charge] | type[Budget] | type[Loss]] = {
+    "charge": Charge,
+    "budget": Budget,
+    "loss": Loss,
+}
+_STAMP_FIELDS = ("time", "who", "clock_went_back")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of a ledger: its number, stamp and content, and the hash of all up to it."""
+
+    number: int
+    stamp: Stamp
+    content: Content
+    head: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The line as it is exported."""
+        return {**entry_json(self.stamp, self.content), "number": self.number, "head": self.head}
+
+
+def entry_json(stamp: Stamp, content: Content) -> dict[str, Any]:
+    """What is kept and hashed."""
+    return {
+        **content.to_json(),
+        "time": stamp.time.astimezone(UTC).isoformat(),
+        "who": stamp.who,
+        "clock_went_back": stamp.clock_went_back,
+    }
+
+
+def encode(stamp: Stamp, content: Content) -> str:
+    """One text per entry."""
+    return canonical(entry_json(stamp, content)).decode()
+
+
+def decode(content: object, where: str) -> tuple[Stamp, Content]:
+    """Rebuild an entry from untrusted JSON."""
+    fields = Fields(content, where)
+    kind = fields.text("kind")
+    if kind not in _KINDS:
+        raise FileInvalid(f"{where}: entries are {', '.join(_KINDS)}; found {kind[:40]!r}.")
+    try:
+        time = datetime.fromisoformat(fields.text("time"))
+        if time.utcoffset() is None:
+            raise FileInvalid(f"{where}: a time needs a zone.")
+        stamp = Stamp(time, fields.text("who"), fields.boolean("clock_went_back"))
+        return stamp, _KINDS[kind].from_json(fields)
+    except (SettingInvalid, ValueError) as error:
+        raise FileInvalid(f"{where}: {error}") from error
+
+
+def next_head(head: str, text: str) -> str:
+    """The hash of a chain that had this head and gets this entry."""
+    return hashlib.sha256(bytes.fromhex(head) + text.encode()).hexdigest()
+
+
+def first_head(ledger_id: str) -> str:
+    """The head of an empty chain, different for each ledger."""
+    return hashlib.sha256(f"fedassay.ledger/1 {ledger_id}".encode()).hexdigest()
+
+
+def seen_at(stamp: Stamp, latest: datetime | None) -> Stamp:
+    """The stamp, marked when its clock is behind an earlier entry's."""
+    return replace(stamp, clock_went_back=latest is not None and stamp.time < latest)
+
+
+def check_text(text: str, name: str) -> None:
+    """Names are short and printable: they end up in tables and on terminals."""
+    if not 0 < len(text) <= MAX_TEXT or not text.isprintable():
+        raise SettingInvalid(
+            f"{name} must be 1 to {MAX_TEXT} printable characters; found {len(text)}, or one "
+            "that is not printable."
+        )
+
+
+def rational(text: str) -> Fraction:
+    """Read "1/3" or "2" exactly."""
+    if not _RATIONAL.fullmatch(text):
+        raise FileInvalid(f'expected a fraction such as "1/3"; found {text[:40]!r}.')
+    return Fraction(text)
+
+
+def one_of(kind: type[_E], value: object) -> _E:
+    """The member with this value."""
+    for member in kind:
+        if member.value == value:
+            return member
+    raise FileInvalid(f"expected one of {[m.value for m in kind]}; found {str(value)[:40]!r}.")
+
+
+def _digest(text: str) -> str:
+    if not _DIGEST.fullmatch(text):
+        raise FileInvalid("a digest is 64 lower-case hexadecimal digits; found another text.")
+    return text
+
+
+def _part_json(part: Part) -> dict[str, Any]:
+    window = None if part.window.is_ever else str(part.window)
+    return {"data": part.data, "window": window, "group": part.group}
+
+
+def _part_from_json(fields: Fields) -> Part:
+    group = fields.get("group")
+    return Part(
+        fields.text("data"), _window(fields), None if group is None else fields.text("group")
+    )
+
+
+def _window(fields: Fields) -> Window:
+    return EVER if fields.get("window") is None else Window.parse(fields.text("window"))

@@ -1,0 +1,60 @@
+"""A ledger as it was at one moment, checked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fedassay.ledger.budget import Balance, balance, budgets_of, charges_of
+from fedassay.ledger.entry import Budget, Charge, Entry, Loss, Part, first_head
+from fedassay.ledger.mark import Mark
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All entries of a ledger, and what follows from them."""
+
+    ledger_id: str
+    entries: Sequence[Entry]
+
+    @property
+    def head(self) -> str:
+        """The hash of the whole chain."""
+        return self.head_at(len(self.entries))
+
+    def head_at(self, number: int) -> str:
+        """The hash of the chain up to an entry."""
+        return self.entries[number - 1].head if number else first_head(self.ledger_id)
+
+    @property
+    def mark(self) -> Mark:
+        """Id, size and head, as a mark keeps them."""
+        return Mark(self.ledger_id, len(self.entries), self.head)
+
+    @property
+    def losses(self) -> int:
+        """How often lost entries were accepted: what is spent is then a lower bound."""
+        return sum(isinstance(entry.content, Loss) for entry in self.entries)
+
+    def had_head(self, head: str) -> bool:
+        """Whether a head, or at least 8 digits of it, is that of some entry."""
+        heads = (self.head_at(number) for number in range(len(self.entries) + 1))
+        return len(head) >= 8 and any(known.startswith(head) for known in heads)
+
+    def data_ids(self) -> list[str]:
+        """All data that were charged or have a budget of their own."""
+        found = set()
+        for entry in self.entries:
+            if isinstance(entry.content, Charge):
+                found.add(entry.content.part.data)
+            elif isinstance(entry.content, Budget) and entry.content.data is not None:
+                found.add(entry.content.data)
+        return sorted(found)
+
+    def balances(self, data: str | None = None, part: Part | None = None) -> list[Balance]:
+        """What is spent and left per data id and budget, anywhere or at one part's points."""
+        return [
+            balance(charges, budget, name, part)
+            for name in (self.data_ids() if data is None else [data])
+            for charges in [charges_of(self.entries, name)]
+            for budget in budgets_of(self.entries, name)
+            if part is None or part.window.overlaps(budget.window)
+        ]

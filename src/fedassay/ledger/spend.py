@@ -1,0 +1,101 @@
+"""What the worst-off unit has spent: exact sums over every point of the data."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+
+from fedassay.ledger.entry import Budget, Charge
+from fedassay.ledger.window import EVER, Window
+from fedassay.mechanisms import Neighbours, UnitKind
+
+
+@dataclass(frozen=True, slots=True)
+class Cover:
+    """A cost, and which points of the data bear it: a window, and a group or all (None)."""
+
+    cost: Fraction
+    window: Window = EVER
+    group: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a point bears: the sum of its costs, and how often each occurs."""
+
+    total: Fraction
+    costs: frozenset[tuple[Fraction, int]]
+
+
+def cost(charge: Charge, unit: UnitKind, neighbours: Neighbours) -> Fraction | None:
+    """What a charge means for a unit and its neighbours, or None where nothing bounds it.
+
+    Guarantee: the charge's answer is cost-differentially private for that unit, by group
+    privacy where its own promise is for another unit or other neighbours. An exact sum has no
+    bound; nor has a promise for one example when the unit is a client with any number of them.
+    """
+    if charge.epsilon is None:
+        return None
+    per_client = charge.unit.kind is UnitKind.CLIENT
+    if unit is UnitKind.CLIENT and not per_client:
+        return None
+    if charge.neighbours is Neighbours.REPLACE:
+        return charge.epsilon
+    # A replacement is a removal and an addition. So is one example more or less where a client
+    # gives a single one of its own, drawn at random: it may give another one instead.
+    draws_one = unit is UnitKind.EXAMPLE and per_client and charge.unit.max_examples == 1
+    twice = neighbours is Neighbours.REPLACE or draws_one
+    return charge.epsilon * 2 if twice else charge.epsilon
+
+
+def common_neighbours(charges: Sequence[Charge]) -> Neighbours:
+    """The neighbours for which all these charges state or imply a promise."""
+    if any(charge.neighbours is Neighbours.REPLACE for charge in charges):
+        return Neighbours.REPLACE
+    return Neighbours.ADD_OR_REMOVE
+
+
+def covers(charges: Sequence[Charge], budget: Budget) -> list[Cover]:
+    """Which points of a budget's data bear what; undeclared splits count for all points."""
+    neighbours = common_neighbours(charges)
+    found = []
+    for charge in charges:
+        paid = cost(charge, budget.unit, neighbours)
+        if paid is not None:
+            found.append(
+                Cover(
+                    paid,
+                    charge.part.window if budget.split_windows else EVER,
+                    charge.part.group if budget.split_groups else None,
+                )
+            )
+    return found
+
+
+def loads(covering: Sequence[Cover], within: Window, group: str | None) -> Iterator[Load]:
+    """What each kind of point inside a window and group (None: all of them) bears.
+
+    A point is an instant and a group; points with the same covers are one kind. Between two
+    neighbouring ends of windows nothing changes, so this sweeps over the ends.
+    """
+    named = {cover.group for cover in covering} - {None}
+    # None stands for the clients that are in no named group.
+    for at in [group] if group is not None else [None, *sorted(filter(None, named))]:
+        yield from _sweep([c for c in covering if c.group in (None, at)], within)
+
+
+def _sweep(covering: Sequence[Cover], within: Window) -> Iterator[Load]:
+    changes: dict[datetime, list[tuple[Fraction, int]]] = {}
+    for cover in covering:
+        first = max(cover.window.first, within.first)
+        last = min(cover.window.last, within.last)
+        if first < last:
+            changes.setdefault(first, []).append((cover.cost, 1))
+            changes.setdefault(last, []).append((cover.cost, -1))
+    total, costs = Fraction(0), Counter[Fraction]()
+    for instant in sorted(changes):
+        for paid, times in changes[instant]:
+            total += paid * times
+            costs[paid] += times
+        yield Load(total, frozenset((+costs).items()))

@@ -1,0 +1,244 @@
+"""The ledger's commands as a privacy officer and a client use them."""
+
+import csv
+import hashlib
+import json
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from fedassay.cli import main
+from fedassay.ledger import Ledger, Part
+from tests.surveys import local_survey, small_survey
+
+CANARY = "0.7312345"
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Call the program in this process, in a folder with surveys and a scored table."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    rows = "\n".join(f"{CANARY},{i % 2}" for i in range(20))
+    Path("scores.csv").write_text(f"score,label\n{rows}\n")
+    local_survey(Fraction(1, 3)).save(Path("third.json"))
+    local_survey(Fraction(1, 3), cells=8).save(Path("other.json"))
+    local_survey(Fraction(1)).save(Path("one.json"))
+    small_survey().save(Path("exact.json"))
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["fedassay", *map(str, arguments)])
+        code = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else int(bool(end.code))
+        captured = capsys.readouterr()
+        assert CANARY not in captured.out + captured.err
+        assert "Traceback" not in captured.err
+        assert max(map(len, captured.out.splitlines()), default=0) <= 80 or "--json" in arguments
+        return code, captured.out, captured.err
+
+    return call
+
+
+ANSWER = ("answer", "third.json", "scores.csv", "-o", "report.fa", "--ledger", "ledger.db")
+
+
+def test_a_client_answers_within_its_budget_and_then_refuses(run: Run) -> None:
+    assert run("ledger", "new", "ledger.db")[0] == 0
+    code, out, _ = run("ledger", "budget", "ledger.db", "--data-id", "w", "--epsilon", "2/3")
+    assert code == 0
+    assert "epsilon 2/3 per example" in out
+    code, out, _ = run(*ANSWER, "--data-id", "w", "--who", "trial 7")
+    assert code == 0
+    assert "Charged epsilon 1/3 to data 'w'." in out
+    assert "Spent 1/3 of 2/3 per example, left 1/3." in out
+    assert Ledger(Path("ledger.db")).read().head in out
+    sent = Path("report.fa").read_bytes()
+    code, _, err = run(*ANSWER, "--data-id", "w")
+    assert code == 2
+    assert err.startswith("SurveyRepeated")
+    assert Path("report.fa").read_bytes() == sent
+    assert run(*ANSWER, "--data-id", "w", "--again")[0] == 0
+    for survey, word in (("other.json", "BudgetExceeded"), ("exact.json", "exact sums")):
+        code, _, err = run(
+            "answer", survey, "scores.csv", "-o", "new.fa", "--ledger", "ledger.db",
+            "--data-id", "w",
+        )  # fmt: skip
+        assert code == 2
+        assert word in err
+        assert not Path("new.fa").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (("--data-id", "w", "-o", "nowhere/report.fa"), "cannot be written"),
+        (("--data-id", "w", "-o", "ledger.db"), "is an input itself"),
+        (("--data-id", "w", "-o", "ledger.db.mark"), "is an input itself"),
+        (("--data-id", "w", "-o", "scores.csv"), "is an input itself"),
+        (("--data-id", "w", "--window", "2026"), "FROM..TO"),
+        (("--data-id", "w", "--score", "nothing"), "ColumnMissing"),
+        (("--data-id", "w", "--largest-epsilon", "1/4"), "SurveyRefused"),
+        (("--data-id", ""), "printable"),
+        ((), "--data-id"),
+    ],
+)
+def test_what_fails_before_the_answer_is_not_charged(
+    run: Run, arguments: tuple[str, ...], word: str
+) -> None:
+    run("ledger", "new", "ledger.db")
+    code, _, err = run(*ANSWER, *arguments)
+    assert code == 2
+    assert word in err
+    assert len(err.strip().splitlines()) == 1
+    assert len(Ledger(Path("ledger.db")).entries()) == 0
+
+
+def test_options_of_a_ledger_without_one_are_refused(run: Run) -> None:
+    for option in (("--data-id", "w"), ("--again",), ("--window", ".."), ("--witness", "x")):
+        code, _, err = run("answer", "third.json", "scores.csv", "-o", "r.fa", *option)
+        assert code == 2
+        assert f"{option[0]} goes with a ledger" in err
+    code, _, err = run(*ANSWER, "--data-id", "w")
+    assert code == 2
+    assert "fedassay ledger new" in err
+    assert not Path("ledger.db").exists()
+
+
+def test_a_server_charges_a_survey_when_it_is_issued(run: Run) -> None:
+    run("ledger", "new", "ledger.db")
+    run("ledger", "budget", "ledger.db", "--epsilon", "1")
+    new = (
+        "survey", "new", "--privacy", "local", "--epsilon", "1", "--clients", "500",
+        "--ledger", "ledger.db", "--data-id", "phones",
+    )  # fmt: skip
+    code, out, _ = run(*new, "-o", "survey.json", "--who", "analyst")
+    assert code == 0
+    assert "Charged epsilon 1 to data 'phones'." in out
+    code, _, err = run(*new, "-o", "again.json", "--again")
+    assert code == 2
+    assert "BudgetExceeded" in err
+    assert not Path("again.json").exists()
+    _, out, _ = run("ledger", "history", "ledger.db")
+    assert "issued" in out
+    assert "analyst" in out
+
+
+def test_show_and_budget_say_what_is_left(run: Run) -> None:
+    run("ledger", "new", "ledger.db", "--witness", "other.mark")
+    assert "No budget is set" in run("ledger", "budget", "ledger.db")[1]
+    run(
+        "ledger", "budget", "ledger.db", "--data-id", "w", "--epsilon", "1", "--split", "windows",
+        "--split", "groups", "--allow-exact", "--witness", "other.mark",
+    )  # fmt: skip
+    for survey in ("third.json", "exact.json"):
+        run(
+            "answer", survey, "scores.csv", "-o", "r.fa", "--ledger", "ledger.db", "--data-id", "w",
+            "--window", "2026-01-01..2026-02-01", "--group", "a", "--witness", "other.mark",
+        )  # fmt: skip
+    _, out, _ = run("ledger", "budget", "ledger.db")
+    assert "epsilon 1 per example, split by windows and groups, exact sums allowed" in " ".join(
+        out.split()
+    )
+    _, out, _ = run("ledger", "show", "ledger.db", "--witness", "other.mark")
+    cells = out.splitlines()[1].split()
+    assert cells[:4] == ["w", "1", "1/3", "2/3"]
+    assert cells[-2:] == ["2", "1"]
+    _, out, _ = run("ledger", "show", "ledger.db", "--json")
+    found = json.loads(out)
+    assert found["format"] == "fedassay.ledger-balance/1"
+    assert found["balances"][0]["left"] == "2/3"
+    assert found["head"] == Ledger(Path("ledger.db")).read().head
+    assert run("ledger", "show", "ledger.db", "--expect-head", found["head"])[0] == 0
+    assert run("ledger", "show", "ledger.db", "--expect-head", "ab" * 32)[0] == 2
+    run("ledger", "budget", "ledger.db", "--data-id", "w", "--no-limit")
+    assert "no limit" in run("ledger", "budget", "ledger.db", "--data-id", "w")[1]
+
+
+def test_contradictory_budgets_are_refused(run: Run) -> None:
+    run("ledger", "new", "ledger.db")
+    for options, word in (
+        (("--epsilon", "1", "--no-limit"), "both"),
+        (("--split", "windows"), "needs an epsilon"),
+        (("--epsilon", "1", "--split", "days"), "windows or groups"),
+        (("--epsilon", "1", "--unit", "client", "--split", "windows"), "every window"),
+        (("--epsilon", "1", "--window", "2026-01-01.."), "--split windows"),
+        (("--epsilon", "one"), "number"),
+        (("--epsilon", "-1"), "negative"),
+        (("--epsilon", "1", "--delta", "1"), "between 0 and 1"),
+    ):
+        code, _, err = run("ledger", "budget", "ledger.db", *options)
+        assert code == 2
+        assert word in err, err
+    assert len(Ledger(Path("ledger.db")).entries()) == 0
+
+
+def test_an_export_holds_everything_and_its_chain_can_be_checked_by_anyone(run: Run) -> None:
+    run("ledger", "new", "ledger.db")
+    run("ledger", "budget", "ledger.db", "--epsilon", "1", "--who", "=cmd()")
+    run(*ANSWER, "--data-id", "w", "--window", "2026-01-01..2026-02-01")
+    assert run("ledger", "export", "ledger.db", "-o", "out.jsonl")[0] == 0
+    first, *lines = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
+    head = hashlib.sha256(f"fedassay.ledger/1 {first['ledger']}".encode()).digest()
+    for line in lines:
+        claimed, _ = line.pop("head"), line.pop("number")
+        text = json.dumps(line, sort_keys=True, separators=(",", ":"))
+        head = hashlib.sha256(head + text.encode()).digest()
+        assert claimed == head.hex()
+    assert first["head"] == head.hex()
+    assert first["entries"] == len(lines) == 2
+    assert run("ledger", "export", "ledger.db", "-o", "out.csv")[0] == 0
+    with Path("out.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["epsilon"] for row in rows] == ["1", "1/3"]
+    assert rows[0]["who"] == "'=cmd()"
+    assert rows[1]["window"] == "2026-01-01..2026-02-01"
+    code, _, err = run("ledger", "export", "ledger.db", "-o", "out.txt")
+    assert code == 2
+    assert ".jsonl or .csv" in err
+    assert run("ledger", "export", "ledger.db", "-o", "ledger.db")[0] == 2
+
+
+def test_history_can_be_narrowed(run: Run) -> None:
+    run("ledger", "new", "ledger.db")
+    assert "No entries" in run("ledger", "history", "ledger.db")[1]
+    ledger = Ledger(Path("ledger.db"))
+    for cells in (2, 3, 4):
+        ledger.charge(local_survey(cells=cells), Part("w[red]" * 8), who="a very long name " * 5)
+        ledger.charge(local_survey(cells=cells), Part("v"))
+    code, out, _ = run("ledger", "history", "ledger.db", "--data-id", "v", "--last", "2")
+    assert code == 0
+    assert len(out.splitlines()) == 3
+    _, out, _ = run("ledger", "history", "ledger.db")
+    assert "w[red]" in out
+    _, out, _ = run("ledger", "history", "ledger.db", "--json")
+    assert len(json.loads(out)["entries"]) == 6
+
+
+def test_an_older_copy_is_refused_until_its_loss_is_accepted(run: Run) -> None:
+    run("ledger", "new", "ledger.db")
+    older = Path("ledger.db").read_bytes()
+    run(*ANSWER, "--data-id", "w")
+    Path("ledger.db").write_bytes(older)
+    for command in (("ledger", "show", "ledger.db"), (*ANSWER, "--data-id", "w")):
+        code, _, err = run(*command)
+        assert code == 2
+        assert "LedgerRolledBack" in err
+    assert run("ledger", "accept", "ledger.db", "--who", "officer")[0] == 0
+    code, _, err = run("ledger", "show", "ledger.db")
+    assert code == 0
+    assert "at least what is shown" in " ".join(err.split())
+    assert run("ledger", "accept", "ledger.db", "--who", "officer")[1].startswith("Nothing is")
+
+
+@pytest.mark.parametrize("command", ["new", "show", "budget", "history", "export", "accept"])
+def test_each_command_shows_examples(run: Run, command: str) -> None:
+    code, out, _ = run("ledger", command, "--help")
+    assert code == 0
+    assert f"fedassay ledger {command} ledger.db" in out

@@ -1,0 +1,256 @@
+"""What charges add up to: against brute force over points, and against exact losses."""
+
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from itertools import combinations, combinations_with_replacement, product
+from math import comb
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedassay.errors import BudgetExceeded, SettingInvalid
+from fedassay.ledger import Budget, Charge, Ledger, Part, Status, Window, tighter
+from fedassay.ledger.budget import balance
+from fedassay.ledger.spend import Cover, cost, loads
+from fedassay.mechanisms import Neighbours, Unit, UnitKind
+from tests.surveys import local_survey
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+DAYS = 8
+EXAMPLE = Unit()
+
+
+def day(number: int | None) -> datetime | None:
+    return None if number is None else START + timedelta(days=number)
+
+
+@st.composite
+def windows(draw: st.DrawFn) -> tuple[int | None, int | None]:
+    first, last = sorted(draw(st.sets(st.integers(0, DAYS), min_size=2, max_size=2)))
+    return (
+        draw(st.sampled_from([first, None])),
+        draw(st.sampled_from([last, None])),
+    )
+
+
+CHARGES = st.lists(
+    st.tuples(
+        st.fractions(min_value=0, max_value=2, max_denominator=7),
+        windows(),
+        st.sampled_from([None, "a", "b"]),
+    ),
+    max_size=8,
+)
+Drawn = tuple[Fraction, tuple[int | None, int | None], str | None]
+
+
+def covers_point(charge: Drawn, instant: float, group: str) -> bool:
+    _, (first, last), wanted = charge
+    return (
+        (first is None or first <= instant)
+        and (last is None or instant < last)
+        and wanted in (None, group)
+    )
+
+
+@given(CHARGES, windows(), st.sampled_from([None, "a", "b", "unseen"]))
+def test_the_sweep_finds_the_point_that_spent_most(
+    charges: list[Drawn], within: tuple[int | None, int | None], group: str | None
+) -> None:
+    """Brute force: every half day from before the first window to after the last one."""
+    instants = [x / 2 - 2 for x in range(2 * DAYS + 9)]
+    groups = ["a", "b", "neither"] if group is None else [group]
+    points = [
+        (instant, name)
+        for instant in instants
+        for name in groups
+        if covers_point((Fraction(0), within, None), instant, name)
+    ]
+    expected = max(
+        sum((c[0] for c in charges if covers_point(c, instant, name)), Fraction(0))
+        for instant, name in points
+    )
+    covering = [Cover(c[0], Window(*map(day, c[1])), c[2]) for c in charges]
+    found = list(loads(covering, Window(*map(day, within)), group))
+    assert max((load.total for load in found), default=Fraction(0)) == expected
+    for load in found:
+        assert sum(paid * times for paid, times in load.costs) == load.total
+
+
+@given(CHARGES)
+def test_a_split_never_spends_more_and_never_less_than_the_dearest_charge(
+    charges: list[Drawn],
+) -> None:
+    made = [charge_of(c[0], Part("d", Window(*map(day, c[1])), c[2])) for c in charges]
+    spent = [
+        balance(made, Budget("d", None, split_windows=w, split_groups=g), "d").spent
+        for w, g in product((False, True), repeat=2)
+    ]
+    assert spent[0] == sum((c[0] for c in charges), Fraction(0))
+    assert max((c[0] for c in charges), default=0) <= spent[3] <= min(spent[1:3])
+    assert max(spent) == spent[0]
+
+
+def charge_of(
+    epsilon: Fraction,
+    part: Part,
+    unit: Unit = EXAMPLE,
+    neighbours: Neighbours = Neighbours.ADD_OR_REMOVE,
+) -> Charge:
+    return Charge(part, "ab" * 32, epsilon, unit, neighbours, None, Status.CHARGED)
+
+
+# One survey's cost for another unit, against the exact privacy loss
+
+
+def noise(value: int, scale: float) -> float:
+    """Discrete Laplace mass with ratio e^(-1/scale)."""
+    a = math.exp(-1 / scale)
+    return (1 - a) / (1 + a) * a ** abs(value)
+
+
+def law_of_client(data: Sequence[int], most: int, epsilon: float) -> dict[tuple[int, ...], float]:
+    """The exact law of what a client's survey reveals: `most` examples drawn, then noise."""
+    cells, reach = 3, 5
+    samples = list(combinations(data, most)) if len(data) > most else [tuple(data)]
+    law = dict.fromkeys(product(range(-reach, reach + 1), repeat=cells), 0.0)
+    for sample in samples:
+        counts = np.bincount(sample, minlength=cells)
+        for seen in law:
+            mass = math.prod(
+                noise(s - int(c), most / epsilon) for s, c in zip(seen, counts, strict=True)
+            )
+            law[seen] += mass / len(samples)
+    return law
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_a_client_survey_costs_an_example_what_the_ledger_says(most: int) -> None:
+    """One example more or less, over all clients of at most 3 examples in 3 cells."""
+    epsilon, worst = 1.0, 0.0
+    for size in range(4):
+        for data in combinations_with_replacement(range(3), size):
+            before = law_of_client(data, most, epsilon)
+            after = law_of_client((*data, 0), most, epsilon)
+            worst = max(worst, *(abs(math.log(after[x] / before[x])) for x in before))
+    charge = charge_of(Fraction(1), Part("d"), Unit(UnitKind.CLIENT, most))
+    claimed = cost(charge, UnitKind.EXAMPLE, Neighbours.ADD_OR_REMOVE)
+    assert claimed is not None
+    assert worst <= claimed + 1e-9
+    # For a single example the survey's own epsilon would be too little.
+    assert (worst > epsilon + 0.3) == (most == 1)
+
+
+def test_replacing_costs_twice_what_adding_does() -> None:
+    before, after = (law_of_client((cell,), 1, 1.0) for cell in (0, 1))
+    worst = max(abs(math.log(after[x] / before[x])) for x in before)
+    claimed = cost(charge_of(Fraction(1), Part("d")), UnitKind.EXAMPLE, Neighbours.REPLACE)
+    assert claimed == 2
+    assert worst == pytest.approx(2)
+
+
+def test_nothing_bounds_an_exact_sum_or_a_client_of_any_size() -> None:
+    charge = charge_of(Fraction(1), Part("d"))
+    assert cost(charge, UnitKind.CLIENT, Neighbours.REPLACE) is None
+
+
+# Tighter composition
+
+
+def optimal_delta(epsilon: float, one: float, times: int) -> float:
+    """Optimal composition of pure privacy (Kairouz, Oh and Viswanath 2015), in closed form."""
+    total = 0.0
+    for hits in range(times + 1):
+        loss = (2 * hits - times) * one
+        if loss > epsilon:
+            weight = comb(times, hits) / (1 + math.exp(one)) ** times
+            total += weight * (math.exp(hits * one) - math.exp(epsilon + (times - hits) * one))
+    return total
+
+
+def optimal_epsilon(delta: float, one: float, times: int) -> float:
+    low, high = 0.0, one * times
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (low, middle) if optimal_delta(middle, one, times) <= delta else (middle, high)
+    return high
+
+
+@pytest.mark.parametrize(
+    ("one", "times", "delta"),
+    [
+        (Fraction(1, 10), 40, Fraction(1, 10**6)),
+        (Fraction(1, 10), 100, Fraction(1, 10**6)),
+        (Fraction(1, 3), 30, Fraction(1, 10**4)),
+        (Fraction(1), 20, Fraction(1, 10**3)),
+        (Fraction(1, 100), 300, Fraction(1, 10**9)),
+        (Fraction(1, 2), 3, Fraction(1, 100)),
+    ],
+)
+def test_tighter_composition_is_never_below_the_optimal_one_and_close_to_it(
+    one: Fraction, times: int, delta: Fraction
+) -> None:
+    found = float(tighter.composed(frozenset([(one, times)]), delta))
+    truth = optimal_epsilon(float(delta), float(one), times)
+    assert truth <= found <= float(one * times)
+    assert found <= truth + 1e-5
+
+
+def test_tighter_composition_of_unequal_charges_is_never_below_brute_force() -> None:
+    """Every outcome of eight randomised responses of three sizes, enumerated."""
+    sizes = [Fraction(1, 3)] * 3 + [Fraction(1, 2)] * 3 + [Fraction(1)] * 2
+    found = float(
+        tighter.composed(
+            frozenset({(Fraction(1, 3), 3), (Fraction(1, 2), 3), (Fraction(1), 2)}),
+            Fraction(1, 100),
+        )
+    )
+    losses = []
+    for signs in product((1, -1), repeat=len(sizes)):
+        mass = math.prod(
+            math.exp(float(e) * (s > 0)) / (1 + math.exp(float(e)))
+            for e, s in zip(sizes, signs, strict=True)
+        )
+        losses.append((mass, float(sum(e * s for e, s in zip(sizes, signs, strict=True)))))
+
+    def delta_at(epsilon: float) -> float:
+        return sum(m * (1 - math.exp(epsilon - x)) for m, x in losses if x > epsilon)
+
+    assert delta_at(found) <= 0.01
+    assert delta_at(found - 0.02) > 0.01
+
+
+def test_a_budget_with_a_delta_lets_more_through_and_stops_in_time(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    one, delta = Fraction(1, 5), Fraction(1, 100)
+    ledger.set_budget(Budget("d", Fraction(3), delta=delta))
+
+    def charge_on() -> None:
+        for cells in range(2, 60):
+            ledger.charge(local_survey(one, cells=cells), Part("d"))
+
+    with pytest.raises(BudgetExceeded):
+        charge_on()
+    charged = len(ledger.entries()) - 1
+    assert charged > 20
+    assert optimal_epsilon(float(delta), float(one), charged) <= 3
+    assert optimal_epsilon(float(delta), float(one), charged + 2) > 3
+
+
+def test_without_the_extra_a_delta_is_refused_and_plain_sums_still_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    ledger.set_budget(Budget("d", Fraction(1), delta=Fraction(1, 10**6)))
+    monkeypatch.setattr(tighter, "is_available", lambda: False)
+    with pytest.raises(SettingInvalid, match=r"fedassay\[accounting\]"):
+        ledger.set_budget(Budget("d", Fraction(2), delta=Fraction(1, 10**6)))
+    ledger.charge(local_survey(Fraction(1)), Part("d"))
+    with pytest.raises(SettingInvalid, match=r"fedassay\[accounting\]"):
+        ledger.charge(local_survey(Fraction(1, 2)), Part("d"))
+    assert len(ledger.entries()) == 2
