@@ -8,7 +8,7 @@ from fedassay.errors import SettingInvalid
 from fedassay.estimate import Estimate, Shape
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram, monotone_slopes
-from fedassay.metrics.delta import counts_estimate, missing_class
+from fedassay.metrics.delta import counts_estimate, gradient_of_buckets, missing_class
 
 # In a bucket, the cumulative count at part t is a cubic in t, linear in (slope at the start,
 # rise, slope at the end). So the pairs with the positive above, the integral of negatives below
@@ -91,26 +91,13 @@ def _binning_sd(histogram: ScoreHistogram, area: float) -> float:
 
 
 def _noise_sd(histogram: ScoreHistogram, gradient: FloatArray) -> float:
-    """Noise through the gradient; that of the pairs within buckets is taken numerically.
-
-    Pairs within a bucket depend on its own counts and its two neighbours', so buckets three
-    apart can be moved at once.
-    """
+    """Noise through the gradient; that of the pairs within buckets is taken by differences."""
     if histogram.noise.is_zero:
         return 0.0
     if histogram.smooth and 2 < histogram.buckets <= _FEW_BUCKETS:
         pairs = histogram.total_positives * histogram.total_negatives
-        gradient = gradient - 0.5 * histogram.counts[::-1] / pairs
-        counts = histogram.counts
-        for label in (0, 1):
-            step = 1e-5 * max(float(np.abs(counts[label]).max()), 1.0)
-            for first in range(3):
-                moved = np.zeros_like(counts)
-                moved[label, first::3] = step
-                change = _pairs_within(histogram, counts + moved)
-                change = (change - _pairs_within(histogram, counts - moved)) / (2.0 * step)
-                spread = change + np.append(change[1:], 0.0) + np.append(0.0, change[:-1])
-                gradient[label, first::3] += spread[first::3] / pairs
+        within = gradient_of_buckets(histogram, lambda counts: _pairs_within(histogram, counts))
+        gradient = gradient + (within - 0.5 * histogram.counts[::-1]) / pairs
     return sqrt(histogram.noise.variance(gradient))
 
 
