@@ -9,6 +9,7 @@ FedassayError
 │   ├── ColumnMissing
 │   └── ColumnTypeInvalid
 ├── SettingInvalid          a parameter breaks a rule
+│   └── TargetImpossible    no setting reaches the wanted error
 ├── FileInvalid             a file cannot be read, or is not what it should be
 ├── WireError               a report that must not be counted
 │   ├── ReportMalformed
@@ -59,6 +60,10 @@ class ColumnTypeInvalid(DataError):
 
 class SettingInvalid(FedassayError, ValueError):
     """A parameter breaks a rule."""
+
+
+class TargetImpossible(SettingInvalid):
+    """No setting reaches the wanted error; says which floor stands in the way."""
 
 
 class FileInvalid(FedassayError):

@@ -6,6 +6,7 @@ Every candidate is judged by the closed form of `prediction`.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from fedassay.decode import Readout
 from fedassay.draft import draft
@@ -131,8 +132,14 @@ def _grids(request: Request, leaves: int) -> list[Grid]:
 
 def _warped(reference: Examples | FloatArray, cells: int) -> Grid:
     if isinstance(reference, Examples):
-        return Grid.warped(reference.scores, cells, labels=reference.labels)
+        return _warped_to(reference, cells)
     return Grid.warped(reference, cells)
+
+
+@lru_cache(maxsize=32)
+def _warped_to(reference: Examples, cells: int) -> Grid:
+    """Planning backwards asks for the same grids again and again."""
+    return Grid.warped(reference.scores, cells, labels=reference.labels)
 
 
 def _given_grid(request: Request) -> Grid:

@@ -16,6 +16,7 @@ from fedassay.estimate import Estimate, NotEnoughData, normal_quantile
 from fedassay.histogram import ScoreHistogram
 from fedassay.mechanisms import UnitKind
 from fedassay.metrics import named_metrics
+from fedassay.metrics.named import named_metric
 from fedassay.noise import NoNoise
 from fedassay.request import Privacy, Request
 from fedassay.scoremodel import binormal, from_reference, on_grid
@@ -147,6 +148,21 @@ def predict(
     found = named_metrics(expected, thresholds, buckets=readout.buckets)
     truths = named_metrics(model, thresholds)
     return {name: _prediction(found[name], truths[name]) for name in found}
+
+
+def predict_one(
+    survey: Survey,
+    model: ScoreHistogram,
+    *,
+    metric: str,
+    clients: float,
+    readout: Readout = DEFAULT_READOUT,
+) -> Prediction:
+    """One metric's errors."""
+    expected = expected_histogram(survey, model, clients=clients, readout=readout)
+    return _prediction(
+        named_metric(expected, metric, buckets=readout.buckets), named_metric(model, metric)
+    )
 
 
 def _prediction(found: Estimate, truth: Estimate) -> Prediction:

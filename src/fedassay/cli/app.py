@@ -10,6 +10,7 @@ from fedassay.cli.calibrate import apply, calibrate
 from fedassay.cli.console import err, out
 from fedassay.cli.demo import demo
 from fedassay.cli.files import answer, new_survey, show, tally
+from fedassay.cli.plan import plan
 from fedassay.cli.simulate import simulate_command
 from fedassay.errors import FedassayError
 
@@ -26,6 +27,7 @@ survey_app = typer.Typer(help="Make a survey: what both sides agree on.", no_arg
 survey_app.command("new")(new_survey)
 app.command("demo")(demo)
 app.command("simulate")(simulate_command)
+app.command("plan")(plan)
 app.add_typer(survey_app, name="survey")
 app.command("answer")(answer)
 app.command("tally")(tally)
