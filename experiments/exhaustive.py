@@ -10,7 +10,7 @@ import numpy as np
 from experiments.populations import Population
 from fedassay.decode import Readout, decode
 from fedassay.draft import draft
-from fedassay.draws import draw_tally
+from fedassay.draws import draw_tally, whole_counts
 from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy, Interleaved, fanouts_for
 from fedassay.metrics.named import named_metric
@@ -72,12 +72,11 @@ def _score(pop: Population, survey: Survey, readout: Readout, trials: int, *, se
     """The mean log of root mean square errors, two thirds of it ROC AUC's."""
     choice = Choice(survey, readout)
     truth = pop.truth(None, _THRESHOLDS)
-    counts = np.rint(pop.shares(choice, None) * CLIENTS).astype(np.int64)
-    clients = int(counts.sum())
+    counts = whole_counts(pop.shares(choice, None) * CLIENTS)
     generator = np.random.default_rng(seed)
     squares = np.zeros(len(_METRICS))
     for _ in range(trials):
-        tally = draw_tally(survey, counts, clients=clients, generator=generator)
+        tally = draw_tally(survey, counts, clients=CLIENTS, generator=generator)
         histogram = decode(survey, tally, readout=readout)
         for place, name in enumerate(_METRICS):
             error = named_metric(histogram, name).value - truth[name]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fedassay.examples import IntArray
+from fedassay.examples import FloatArray, IntArray
 from fedassay.survey import OneLevel, Survey
 from fedassay.tally import Tally
 
@@ -13,6 +13,12 @@ def draw_tally(
     """The tally of clients with one example each, and of some without; for simulation only."""
     leaves, reports = split_levels(survey, leaf_counts, clients=clients, generator=generator)
     return randomised(survey, leaves, reports=reports, generator=generator)
+
+
+def whole_counts(counts: FloatArray) -> IntArray:
+    """Whole counts whose running sums are those of the expected ones, up to a half."""
+    ends = np.rint(np.cumsum(counts.ravel())).astype(np.int64)
+    return np.diff(ends, prepend=0).reshape(counts.shape)
 
 
 def split_levels(

@@ -12,7 +12,7 @@ import numpy as np
 
 from fedassay.calibration import ece, fit
 from fedassay.decode import Readout, decode
-from fedassay.draws import draw_tally
+from fedassay.draws import draw_tally, whole_counts
 from fedassay.estimate import NotEnoughData
 from fedassay.histogram import ScoreHistogram
 from fedassay.prediction import Prediction
@@ -40,7 +40,7 @@ class Rehearsal:
         if population:
             leaves = generator.multinomial(examples, shares).reshape(counts.shape)
         else:
-            leaves = _rounded(counts, examples)
+            leaves = whole_counts(counts)
         reports = max(self.clients, examples) if self.survey.total_is_known else self.clients
         tally = draw_tally(self.survey, leaves, clients=reports, generator=generator)
         return decode(self.survey, tally, readout=self.readout)
@@ -93,10 +93,3 @@ def expected_ece(
         if progress is not None:
             progress(1)
     return float(np.mean(found))
-
-
-def _rounded(counts: np.typing.NDArray[np.float64], total: int) -> np.typing.NDArray[np.int64]:
-    """Whole counts with the same sums to the left of every edge, up to a half."""
-    ends = np.rint(np.cumsum(counts.ravel())).astype(np.int64)
-    ends[-1] = total
-    return np.diff(np.minimum(ends, total), prepend=0).reshape(counts.shape)

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 from rich.table import Table
 
@@ -15,6 +16,7 @@ from fedassay.cli.planplot import write_plan_plot
 from fedassay.engines.tables import Columns, read_reference
 from fedassay.errors import SettingInvalid
 from fedassay.metrics.named import AT_THRESHOLD, metric_name
+from fedassay.pipeline import PipelinePlan, Stage, plan_pipeline
 from fedassay.plan import DEFAULT_ERROR, Goal, Plan, Progress, assumptions, make_plan
 from fedassay.prediction import Prediction
 from fedassay.request import Preset, Privacy, Request
@@ -57,6 +59,13 @@ def plan(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the survey there.")
     ] = None,
+    pipeline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,...",
+            help="Split epsilon over boundaries, evaluation, calibration, monitoring.",
+        ),
+    ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """Predict every metric's error before anybody answers.
@@ -70,6 +79,8 @@ def plan(
       fedassay plan --privacy local --clients 100000 --target-error 0.01 --metric recall@0.3
 
       fedassay plan --privacy local --epsilon 5 --clients 50000 --reference train.parquet -o s.json
+
+      fedassay plan --privacy local --epsilon 5 --clients 200000 --pipeline evaluation,calibration=2
     """
     thresholds = tuple(dict.fromkeys(threshold or (0.5,)))
     if clients is None and target_error is None:
@@ -103,6 +114,19 @@ def plan(
         minimum_reports=minimum_reports,
         colluders=colluders,
     )
+    if pipeline is not None:
+        if plot is not None or output is not None or target_error is not None:
+            raise SettingInvalid(
+                "a pipeline is several surveys: --plot, --output and --target-error do not go "
+                "with it. Plan each survey with its own epsilon."
+            )
+        with working() as say:
+            split = split_epsilon(request, pipeline, goal.target.metric, say)
+        if as_json:
+            typer.echo(json.dumps(split.to_json(), allow_nan=False))
+        else:
+            print_pipeline(split)
+        return
     with working() as say:
         made = make_plan(request, goal, thresholds=thresholds, progress=say)
         if plot is not None:
@@ -116,6 +140,55 @@ def plan(
     for path in (output, plot):
         if path is not None:
             out.print(f"Wrote {path}.", markup=False)
+
+
+def split_epsilon(request: Request, stages: str, metric: str, progress: Progress) -> PipelinePlan:
+    """Read stages such as evaluation,calibration=2, with weights, and split the epsilon."""
+    known = {stage.value: stage for stage in Stage}
+    weights: dict[Stage, float] = {}
+    found = []
+    for item in stages.split(","):
+        name, equals, weight = item.strip().partition("=")
+        if name not in known:
+            raise SettingInvalid(
+                f"stages are {', '.join(known)}, each with a weight or without, such as "
+                f"calibration=2; found {item[:40]!r}."
+            )
+        found.append(known[name])
+        if equals:
+            weights[known[name]] = float(options.parse_fraction(weight, "a weight") or 0)
+    return plan_pipeline(
+        request,
+        found,
+        metric=metric,
+        weights=weights,
+        generator=np.random.default_rng(0),
+        progress=progress,
+    )
+
+
+def print_pipeline(split: PipelinePlan) -> None:
+    """Print what each survey spends and how good it will be."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("survey", no_wrap=True)
+    for title in ("share", "epsilon", "cells", "error"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("of what", no_wrap=True)
+    for each in split.stages:
+        table.add_row(
+            each.stage.value,
+            str(each.share),
+            str(each.epsilon),
+            str(each.choice.survey.grid.cells),
+            f"{each.error:.2g}",
+            each.stage.measure,
+        )
+    out.print(table)
+    out.print(
+        f"\nA client that answers all of them spends epsilon {split.epsilon}, by sequential "
+        f"composition.\nThe metric is {split.metric}.",
+        markup=False,
+    )
 
 
 @contextmanager
