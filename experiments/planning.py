@@ -252,11 +252,12 @@ def _choice_section(pops: Sequence[Population], *, trials: int, quick: bool) -> 
     header = ["table", "privacy", "reference", "settings tried", "chosen", "best", "ratio"]
     return (
         "## The planner's choice against an exhaustive search\n\n"
-        "Every setting is simulated: 100,000 clients with the population's shares, errors against "
-        "its exact values. The error of a setting is the geometric mean of the root mean square "
-        "errors of ROC AUC, weighing two thirds, and of precision, recall and accuracy at 0.2, "
-        "0.5 and 0.8. The best ten of a first round are simulated again, with the planner's "
-        f"choice, over {trials} fresh trials. *Ratio* is the choice's error over the "
+        "100,000 clients drawn anew from the population, errors against the same clients' exact "
+        "values. The error of a setting is the geometric mean of the root mean square errors of "
+        "ROC AUC, weighing two thirds, and of precision, recall and accuracy at 0.2, 0.5 and 0.8. "
+        "All settings are ranked by the closed form of their noise and the binning errors of drawn "
+        "clients; the best ten are simulated, and so is the planner's choice, over "
+        f"{trials} trials. *Ratio* is the choice's error over the "
         f"best one's.\n\n{_table(header, body)}\n\nLargest ratio: {max(ratios):.2f}."
     )
 

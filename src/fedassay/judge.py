@@ -2,20 +2,26 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import hypot, log
+from functools import lru_cache
+from math import hypot
 
 import numpy as np
 
 from fedassay.estimate import Estimate, NotEnoughData
+from fedassay.examples import Examples
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics import accuracy, precision, recall, roc_auc
 from fedassay.prediction import expected_examples, expected_histogram, expected_reports, model_for
 from fedassay.request import Request
-from fedassay.scoremodel import binormal
+from fedassay.scoremodel import binormal, from_reference
 from fedassay.survey import Survey
 
 # Where nobody said how rare positives are, nor how good the classifier is: (rate, AUC).
+_FEWEST = 20
 _UNKNOWN = ((0.3, 0.75), (0.3, 0.9), (0.03, 0.85))
+# The interval's binning spread is cautious; a third of it is what the cubic leaves. With a
+# labelled reference the bias itself is seen, but for what clients' scores differ.
+_UNSEEN, _SEEN = 1.0 / 3.0, 1.0 / 100.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,6 +39,10 @@ class Judge:
     """Predicts errors against models of the scores, whose true values are computed once."""
 
     clients: float
+    caution: float
+    """How much of the binning spread to count on top of the models' own bias."""
+    are_halves: bool
+    """Whether the models are halves of one reference."""
     thresholds: tuple[float, ...]
     models: tuple[ScoreHistogram, ...]
     areas: tuple[Estimate, ...]
@@ -47,6 +57,8 @@ class Judge:
         models = tuple(_models(request))
         return cls(
             float(expected_reports(request)),
+            _SEEN if isinstance(request.reference, Examples) else _UNSEEN,
+            request.reference is not None,
             thresholds,
             models,
             tuple(roc_auc(model) for model in models),
@@ -58,24 +70,41 @@ class Judge:
         expected = tuple(
             expected_histogram(survey, model, clients=self.clients) for model in self.models
         )
-        logs = [log(_area_error(h, t)) for h, t in zip(expected, self.areas, strict=True)]
-        return Candidate(survey, expected, sum(logs) / len(logs))
+        errors = [
+            [_area_error(each, truth, self.caution)]
+            for each, truth in zip(expected, self.areas, strict=True)
+        ]
+        return Candidate(survey, expected, self._mean_log(errors))
 
     def error(self, candidate: Candidate) -> float:
         """The mean log of predicted errors: twice ROC AUC's, and the mean over thresholds.
 
         The area stands for the whole curve, and gains less from any choice.
         """
-        logs = [
-            log(_error(found, truth))
+        errors = [
+            [
+                _error(found, truth, self.caution)
+                for found, truth in zip(_rates(expected, self.thresholds), truths, strict=True)
+            ]
             for expected, truths in zip(candidate.expected, self.rates, strict=True)
-            for found, truth in zip(_rates(expected, self.thresholds), truths, strict=True)
         ]
-        return 2.0 * candidate.area_error + sum(logs) / len(logs)
+        return 2.0 * candidate.area_error + self._mean_log(errors)
+
+    def _mean_log(self, errors: list[list[float]]) -> float:
+        """The mean log over metrics; halves of a reference are two looks at the same error."""
+        found = np.array(errors)
+        if self.are_halves:
+            found = np.sqrt((found**2).mean(axis=0))
+        return float(np.log(found).mean())
 
 
 def _models(request: Request) -> list[ScoreHistogram]:
     rate, auc = request.positive_rate, request.auc
+    if isinstance(request.reference, Examples):
+        return [
+            from_reference(half, examples=expected_examples(request), positive_rate=rate)
+            for half in _halves(request.reference)
+        ]
     if request.reference is not None or (rate is not None and auc is not None):
         return [model_for(request)]
     described = [(rate or usual_rate, auc or usual_auc) for usual_rate, usual_auc in _UNKNOWN]
@@ -85,12 +114,24 @@ def _models(request: Request) -> list[ScoreHistogram]:
     ]
 
 
-def _area_error(expected: ScoreHistogram, truth: Estimate) -> float:
+@lru_cache(maxsize=2)
+def _halves(reference: Examples) -> tuple[Examples, ...]:
+    """Two random halves: a survey whose bias vanishes by luck in one shows it in the other."""
+    order = np.random.default_rng(0).permutation(len(reference))
+    halves = tuple(
+        Examples(reference.labels[rows], reference.scores[rows])
+        for rows in (order[::2], order[1::2])
+    )
+    enough = all(_FEWEST <= half.positives <= len(half) - _FEWEST for half in halves)
+    return halves if enough else (reference,)
+
+
+def _area_error(expected: ScoreHistogram, truth: Estimate, caution: float) -> float:
     even = roc_auc(replace(expected, smooth=False))
     smooth = roc_auc(ScoreHistogram(expected.edges, expected.counts))
     # Real scores are lumpier than any model: distrust a part of what the cubic gains.
-    lumps = (smooth.value - even.value) / 3.0
-    return hypot(_error(smooth, truth), even.noise_sd, lumps)
+    lumps = (smooth.value - even.value) * caution
+    return hypot(_error(smooth, truth, caution), even.noise_sd, lumps)
 
 
 def _rates(histogram: ScoreHistogram, thresholds: Sequence[float]) -> tuple[Estimate, ...]:
@@ -101,10 +142,9 @@ def _rates(histogram: ScoreHistogram, thresholds: Sequence[float]) -> tuple[Esti
     )
 
 
-def _error(found: Estimate, truth: Estimate) -> float:
+def _error(found: Estimate, truth: Estimate, caution: float) -> float:
     """Noise, binning spread and bias together; 1 where there would be no answer."""
     if isinstance(found, NotEnoughData) or isinstance(truth, NotEnoughData):
         return 1.0
     bias = found.value - truth.value
-    # The interval's binning spread is cautious; a third of it is what the cubic leaves.
-    return hypot(found.noise_sd, found.binning_sd / 3.0, bias) + 1e-12
+    return hypot(found.noise_sd, found.binning_sd * caution, bias) + 1e-12

@@ -30,7 +30,9 @@ PAPER_HEIGHT = 10
 PAPER_BUCKETS = 100
 _REFERENCE_CELLS = 2**12
 _LEAVES = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024)
-_SHORTLIST = 8
+# A labelled reference tells neighbouring sizes apart; models of the unknown do not.
+_MORE_LEAVES = tuple(sorted({*_LEAVES, 3, 5, 7, 10, 20, 40}))
+_SHORTLIST = 10
 _MANY_LEAVES = 32
 _ARCSINE_BELOW = 64
 _MOST_INTERLEAVED = 48
@@ -56,7 +58,8 @@ def _best(request: Request) -> Survey:
     Grids are first judged with plain trees, then the best with every tree.
     """
     judge = Judge.for_request(request)
-    grids = [grid for leaves in _LEAVES for grid in _grids(request, leaves)]
+    sizes = _MORE_LEAVES if isinstance(request.reference, Examples) else _LEAVES
+    grids = [grid for leaves in sizes for grid in _grids(request, leaves)]
     plain = [[judge.candidate(tree) for tree in _trees(request, grid, _PLAIN)] for grid in grids]
     plain.sort(key=lambda trees: min(tree.area_error for tree in trees))
     finalists = [min(map(judge.error, trees)) for trees in plain[:_SHORTLIST]]
@@ -124,7 +127,8 @@ def _grids(request: Request, leaves: int) -> list[Grid]:
             shapes = [shape.with_ends() for shape in shapes]
     # Thresholds on edges are exact; but where every cell is dear, as under local privacy, many
     # among few take the place of better ones.
-    if request.privacy is Privacy.LOCAL and 4 * len(request.thresholds) > leaves:
+    room = 1 if isinstance(request.reference, Examples) else 4
+    if request.privacy is Privacy.LOCAL and room * len(request.thresholds) > leaves:
         return shapes
     pinned = [shape.with_edges_at(request.thresholds) for shape in shapes]
     return list(dict.fromkeys([*pinned, *shapes]))

@@ -36,7 +36,7 @@ def from_reference(
     return ScoreHistogram(grid.edges, counts * shares)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=6)
 def _counts_of(reference: Examples) -> FloatArray:
     return Grid.fine(_POINTS).count(reference).astype(np.float64)
 
