@@ -35,8 +35,8 @@ MODELS = (
     (Privacy.LOCAL, Fraction(2)),
     (Privacy.LOCAL, Fraction(5)),
 )
-CLIENTS = (10_000, 100_000)
-RATES = (None, 0.05)
+SIZES: tuple[tuple[int, float | None], ...] = ((20_000, None), (20_000, 0.05), (100_000, None))
+"""Clients, and the rate of positives where it is not the table's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,18 +101,17 @@ def comparisons(pops: Sequence[Population], *, trials: int, quick: bool) -> list
     found = []
     for pop in pops:
         for privacy, epsilon in MODELS:
-            for clients in CLIENTS[:1] if quick else CLIENTS:
-                for rate in RATES[:1] if quick else RATES:
-                    request = Request(
-                        privacy=privacy,
-                        epsilon=epsilon,
-                        clients=clients,
-                        positive_rate=rate,
-                        thresholds=(0.5,),
-                        reference=pop.reference,
-                    )
-                    _say(f"{pop.name}: {_title(request)}")
-                    found += compare(pop, request, trials=trials)
+            for clients, rate in SIZES[:1] if quick else SIZES:
+                request = Request(
+                    privacy=privacy,
+                    epsilon=epsilon,
+                    clients=clients,
+                    positive_rate=rate,
+                    thresholds=(0.5,),
+                    reference=pop.reference,
+                )
+                _say(f"{pop.name}: {_title(request)}")
+                found += compare(pop, request, trials=trials)
     return found
 
 
@@ -233,7 +232,7 @@ def _choice_section(pops: Sequence[Population], *, trials: int, quick: bool) -> 
     for pop in pops:
         for privacy, epsilon in SETTINGS[:1] if quick else SETTINGS:
             _say(f"exhaustive search on {pop.name}, {privacy.value} {float(epsilon):g}")
-            for has_reference in (True, False):
+            for has_reference in (True,):
                 row = compare_with_all(
                     pop, privacy, epsilon, has_reference=has_reference, trials=trials
                 )
@@ -273,12 +272,12 @@ def page(*, trials: int, quick: bool, folder: Path) -> Iterator[str]:
         "reference that the planner sees, the other half the population that clients are drawn "
         "from."
     )
+    yield _targets_section({pop.name: pop for pop in real}, trials=200 if quick else 1000)
     found = comparisons(pops, trials=trials, quick=quick)
     if not quick:
         _draw(found)
     yield _accuracy_section(found, trials)
-    yield _targets_section({pop.name: pop for pop in real}, trials=200 if quick else 2000)
-    yield _choice_section(real, trials=40 if quick else 300, quick=quick)
+    yield _choice_section(real, trials=30 if quick else 90, quick=quick)
 
 
 def _draw(found: list[Comparison]) -> None:
@@ -322,14 +321,17 @@ def main() -> None:
     parser = ArgumentParser(prog="python -m experiments.planning", description=__doc__)
     parser.add_argument("--data", type=Path, default=SHARED, help="folder of scored tables")
     parser.add_argument("--quick", action="store_true", help="a smaller run, printed only")
-    parser.add_argument("--trials", type=int, default=600, help="for each error (default: 600)")
+    parser.add_argument("--trials", type=int, default=300, help="for each error (default: 300)")
     arguments = parser.parse_args()
     quick: bool = arguments.quick
     trials: int = 60 if quick else arguments.trials
-    text = "\n\n".join(page(trials=trials, quick=quick, folder=arguments.data)) + "\n"
-    print(text)
-    if not quick:
-        _PAGE.write_text(text, encoding="utf-8")
+    text = ""
+    for section in page(trials=trials, quick=quick, folder=arguments.data):
+        print(section, flush=True)
+        text += f"{section}\n\n"
+        if not quick:
+            # After every section: the run is long.
+            _PAGE.write_text(text.rstrip() + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -232,7 +232,7 @@ def main() -> None:
     """Measure and write both files."""
     parser = ArgumentParser(prog="python -m experiments.theory", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a smaller run, printed only")
-    parser.add_argument("--trials", type=int, default=60, help="for each case (default: 60)")
+    parser.add_argument("--trials", type=int, default=12, help="for each case (default: 12)")
     arguments = parser.parse_args()
     trials: int = 3 if arguments.quick else arguments.trials
     found: dict[str, dict[str, Constant]] = {}
