@@ -105,7 +105,9 @@ class Plan:
             ways.append(f"{self.enough_clients:,} clients")
         if self.enough_epsilon is not None:
             ways.append(f"epsilon {_decimal(self.enough_epsilon)}")
-        return f"{' or '.join(ways)} would do" if ways else "no clients or epsilon would do"
+        if ways:
+            return f"{' or '.join(ways)} would do"
+        return "it takes more clients and a larger epsilon together, or a reference for the grid"
 
     def to_json(self) -> dict[str, Any]:
         """The plan in JSON's terms: what is not finite becomes null."""

@@ -218,9 +218,10 @@ def print_plan(made: Plan) -> None:
         markup=False,
     )
     out.print(predictions_table(made.predictions))
+    if assumed["scores"] == "reference":
+        out.print(f"\nECE after calibrating from this survey: about {made.calibrated_ece:.2g}.")
     out.print(
-        f"\nECE after calibrating from this survey: about {made.calibrated_ece:.2g}.\n"
-        f"Two models are told apart in {made.goal.target.metric} from a difference of "
+        f"\nTwo models are told apart in {made.goal.target.metric} from a difference of "
         f"{made.detectable:.2g} on,\nwith power {made.goal.power:g}, by two such surveys of "
         f"different clients.\n",
         markup=False,
