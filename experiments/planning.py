@@ -272,7 +272,7 @@ def page(*, trials: int, quick: bool, folder: Path) -> Iterator[str]:
         "reference that the planner sees, the other half the population that clients are drawn "
         "from."
     )
-    yield _targets_section({pop.name: pop for pop in real}, trials=200 if quick else 1000)
+    yield _targets_section({pop.name: pop for pop in real}, trials=200 if quick else 2000)
     found = comparisons(pops, trials=trials, quick=quick)
     if not quick:
         _draw(found)

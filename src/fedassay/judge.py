@@ -1,7 +1,7 @@
 """How good a candidate survey is, by its predicted errors."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from math import hypot
 
@@ -11,6 +11,8 @@ from fedassay.estimate import Estimate, NotEnoughData
 from fedassay.examples import Examples
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics import accuracy, precision, recall, roc_auc
+from fedassay.metrics.areas import even_area
+from fedassay.metrics.delta import missing_class
 from fedassay.prediction import expected_examples, expected_histogram, expected_reports, model_for
 from fedassay.request import Request
 from fedassay.scoremodel import binormal, from_reference
@@ -127,11 +129,13 @@ def _halves(reference: Examples) -> tuple[Examples, ...]:
 
 
 def _area_error(expected: ScoreHistogram, truth: Estimate, caution: float) -> float:
-    even = roc_auc(replace(expected, smooth=False))
+    if missing_class(expected) is not None:
+        return 1.0
+    even, noise_sd = even_area(expected)
     smooth = roc_auc(ScoreHistogram(expected.edges, expected.counts))
     # Real scores are lumpier than any model: distrust a part of what the cubic gains.
-    lumps = (smooth.value - even.value) * caution
-    return hypot(_error(smooth, truth, caution), even.noise_sd, lumps)
+    lumps = (smooth.value - even) * caution
+    return hypot(_error(smooth, truth, caution), noise_sd, lumps)
 
 
 def _rates(histogram: ScoreHistogram, thresholds: Sequence[float]) -> tuple[Estimate, ...]:

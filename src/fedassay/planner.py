@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from math import inf, log
 
 from fedassay.decode import Readout
 from fedassay.draft import draft
 from fedassay.examples import Examples, FloatArray
 from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy, Interleaved, fanouts_for
-from fedassay.judge import Judge
+from fedassay.judge import Candidate, Judge
 from fedassay.request import Preset, Privacy, Request, check_request
 from fedassay.survey import Survey
 
@@ -33,6 +34,8 @@ _LEAVES = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024)
 # A labelled reference tells neighbouring sizes apart; models of the unknown do not.
 _MORE_LEAVES = tuple(sorted({*_LEAVES, 3, 5, 7, 10, 20, 40}))
 _SHORTLIST = 10
+# Twice the error of fewer cells, three sizes in a row: no larger grid will do better.
+_CLEARLY, _TIMES = log(2.0), 3
 _MANY_LEAVES = 32
 _ARCSINE_BELOW = 64
 _MOST_INTERLEAVED = 48
@@ -58,9 +61,7 @@ def _best(request: Request) -> Survey:
     Grids are first judged with plain trees, then the best with every tree.
     """
     judge = Judge.for_request(request)
-    sizes = _MORE_LEAVES if isinstance(request.reference, Examples) else _LEAVES
-    grids = [grid for leaves in sizes for grid in _grids(request, leaves)]
-    plain = [[judge.candidate(tree) for tree in _trees(request, grid, _PLAIN)] for grid in grids]
+    plain = _plain_candidates(request, judge)
     plain.sort(key=lambda trees: min(tree.area_error for tree in trees))
     finalists = [min(map(judge.error, trees)) for trees in plain[:_SHORTLIST]]
     ranked = sorted(range(len(finalists)), key=finalists.__getitem__)
@@ -70,6 +71,25 @@ def _best(request: Request) -> Survey:
         for tree in _trees(request, plain[place][0].survey.grid, _THOROUGH)
     ]
     return min(thorough, key=judge.error).survey
+
+
+def _plain_candidates(request: Request, judge: Judge) -> list[list[Candidate]]:
+    """Plain trees on every grid, from few cells on, until more are clearly worse."""
+    sizes = _MORE_LEAVES if isinstance(request.reference, Examples) else _LEAVES
+    found: list[list[Candidate]] = []
+    best, worse = inf, 0
+    for leaves in sizes:
+        of_size = [
+            [judge.candidate(tree) for tree in _trees(request, grid, _PLAIN)]
+            for grid in _grids(request, leaves)
+        ]
+        error = min(tree.area_error for trees in of_size for tree in trees)
+        worse = worse + 1 if error > best + _CLEARLY else 0
+        best = min(best, error)
+        found += of_size
+        if worse == _TIMES and len(found) >= _SHORTLIST:
+            break
+    return found
 
 
 def readout_for(preset: Preset, buckets: int | None) -> Readout:

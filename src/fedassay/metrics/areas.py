@@ -52,12 +52,7 @@ def roc_auc(histogram: ScoreHistogram, *, max_fpr: float | None = None) -> Estim
     p, n = histogram.positives, histogram.negatives
     P, N = histogram.total_positives, histogram.total_negatives
     within = _pairs_within(histogram, histogram.counts)
-    negatives_below = histogram.cumulative[0, :-1]
-    area = float((p @ negatives_below + within.sum()) / (P * N))
-    # An example's placement: the share of the other class that it is ranked above or below.
-    placement_n = (negatives_below + 0.5 * n) / N
-    placement_p = 1.0 - (histogram.cumulative[1, :-1] + 0.5 * p) / P
-    gradient = np.stack([(placement_p - area) / N, (placement_n - area) / P])
+    area, gradient = _area(histogram, within)
     bound = np.maximum(np.abs(within), np.abs(p * n - within)).sum() / abs(P * N)
     return Estimate(
         value=area,
@@ -68,6 +63,24 @@ def roc_auc(histogram: ScoreHistogram, *, max_fpr: float | None = None) -> Estim
         shape=Shape.LOGIT,
         trials=max(min(P, N), 1.0),
     )
+
+
+def even_area(histogram: ScoreHistogram) -> tuple[float, float]:
+    """`eq:histauc` to the letter, halves of the pairs within buckets, and its noise."""
+    area, gradient = _area(histogram, 0.5 * histogram.positives * histogram.negatives)
+    return area, sqrt(histogram.noise.variance(gradient))
+
+
+def _area(histogram: ScoreHistogram, within: FloatArray) -> tuple[float, FloatArray]:
+    """The area, and how it moves with each count if pairs within buckets count by halves."""
+    p, n = histogram.positives, histogram.negatives
+    P, N = histogram.total_positives, histogram.total_negatives
+    negatives_below = histogram.cumulative[0, :-1]
+    area = float((p @ negatives_below + within.sum()) / (P * N))
+    # An example's placement: the share of the other class that it is ranked above or below.
+    placement_n = (negatives_below + 0.5 * n) / N
+    placement_p = 1.0 - (histogram.cumulative[1, :-1] + 0.5 * p) / P
+    return area, np.stack([(placement_p - area) / N, (placement_n - area) / P])
 
 
 def _binning_sd(histogram: ScoreHistogram, area: float) -> float:
