@@ -27,8 +27,8 @@ from fedassay.planner import (
     PAPER_HEIGHT,
     Choice,
     choose,
-    expected_histogram,
 )
+from fedassay.prediction import expected_histogram
 from fedassay.randomness import SimulatedRandomness
 from fedassay.request import (
     Preset,

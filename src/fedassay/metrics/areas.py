@@ -8,7 +8,12 @@ from fedassay.errors import SettingInvalid
 from fedassay.estimate import Estimate, Shape
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram, monotone_slopes
-from fedassay.metrics.delta import counts_estimate, missing_class, weighted_sum
+from fedassay.metrics.delta import (
+    counts_estimate,
+    gradient_of_buckets,
+    missing_class,
+    weighted_sum,
+)
 
 # In a bucket, the cumulative count at part t is a cubic in t, linear in (slope at the start,
 # rise, slope at the end). So the pairs with the positive above, the integral of negatives below
@@ -52,12 +57,7 @@ def roc_auc(histogram: ScoreHistogram, *, max_fpr: float | None = None) -> Estim
     p, n = histogram.positives, histogram.negatives
     P, N = histogram.total_positives, histogram.total_negatives
     within = _pairs_within(histogram, histogram.counts)
-    negatives_below = histogram.cumulative[0, :-1]
-    area = (weighted_sum(p, negatives_below) + float(within.sum())) / (P * N)
-    # An example's placement: the share of the other class that it is ranked above or below.
-    placement_n = (negatives_below + 0.5 * n) / N
-    placement_p = 1.0 - (histogram.cumulative[1, :-1] + 0.5 * p) / P
-    gradient = np.stack([(placement_p - area) / N, (placement_n - area) / P])
+    area, gradient = _area(histogram, within)
     bound = np.maximum(np.abs(within), np.abs(p * n - within)).sum() / abs(P * N)
     return Estimate(
         value=area,
@@ -68,6 +68,24 @@ def roc_auc(histogram: ScoreHistogram, *, max_fpr: float | None = None) -> Estim
         shape=Shape.LOGIT,
         trials=max(min(P, N), 1.0),
     )
+
+
+def even_area(histogram: ScoreHistogram) -> tuple[float, float]:
+    """`eq:histauc` to the letter, halves of the pairs within buckets, and its noise."""
+    area, gradient = _area(histogram, 0.5 * histogram.positives * histogram.negatives)
+    return area, sqrt(histogram.noise.variance(gradient))
+
+
+def _area(histogram: ScoreHistogram, within: FloatArray) -> tuple[float, FloatArray]:
+    """The area, and how it moves with each count if pairs within buckets count by halves."""
+    p, n = histogram.positives, histogram.negatives
+    P, N = histogram.total_positives, histogram.total_negatives
+    negatives_below = histogram.cumulative[0, :-1]
+    area = (weighted_sum(p, negatives_below) + float(within.sum())) / (P * N)
+    # An example's placement: the share of the other class that it is ranked above or below.
+    placement_n = (negatives_below + 0.5 * n) / N
+    placement_p = 1.0 - (histogram.cumulative[1, :-1] + 0.5 * p) / P
+    return area, np.stack([(placement_p - area) / N, (placement_n - area) / P])
 
 
 def _binning_sd(histogram: ScoreHistogram, area: float) -> float:
@@ -91,26 +109,13 @@ def _binning_sd(histogram: ScoreHistogram, area: float) -> float:
 
 
 def _noise_sd(histogram: ScoreHistogram, gradient: FloatArray) -> float:
-    """Noise through the gradient; that of the pairs within buckets is taken numerically.
-
-    Pairs within a bucket depend on its own counts and its two neighbours', so buckets three
-    apart can be moved at once.
-    """
+    """Noise through the gradient; that of the pairs within buckets is taken by differences."""
     if histogram.noise.is_zero:
         return 0.0
     if histogram.smooth and 2 < histogram.buckets <= _FEW_BUCKETS:
         pairs = histogram.total_positives * histogram.total_negatives
-        gradient = gradient - 0.5 * histogram.counts[::-1] / pairs
-        counts = histogram.counts
-        for label in (0, 1):
-            step = 1e-5 * max(float(np.abs(counts[label]).max()), 1.0)
-            for first in range(3):
-                moved = np.zeros_like(counts)
-                moved[label, first::3] = step
-                change = _pairs_within(histogram, counts + moved)
-                change = (change - _pairs_within(histogram, counts - moved)) / (2.0 * step)
-                spread = change + np.append(change[1:], 0.0) + np.append(0.0, change[:-1])
-                gradient[label, first::3] += spread[first::3] / pairs
+        within = gradient_of_buckets(histogram, lambda counts: _pairs_within(histogram, counts))
+        gradient = gradient + (within - 0.5 * histogram.counts[::-1]) / pairs
     return sqrt(histogram.noise.variance(gradient))
 
 
