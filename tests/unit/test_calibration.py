@@ -28,6 +28,7 @@ from fedassay.calibration import (
     IsotonicCalibrator,
     Method,
     SigmoidCalibrator,
+    SmoothCalibrator,
     TemperatureCalibrator,
     bucket_guideline,
     fit,
@@ -289,6 +290,7 @@ ESTIMATORS = [
     BinningCalibrator,
     IsotonicCalibrator,
     SigmoidCalibrator,
+    SmoothCalibrator,
     TemperatureCalibrator,
 ]
 

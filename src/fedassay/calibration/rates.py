@@ -1,6 +1,6 @@
 """Positive rates of a histogram's buckets, with what sampling and privacy noise do to them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
@@ -12,8 +12,11 @@ from fedassay.metrics.delta import missing_class
 
 # A bucket's size must stand this many standard deviations clear of its noise.
 CLEAR = 3.0
+# More tell calibrators no more.
+MOST_BUCKETS = 400
 _FEW_BUCKETS = 2**11
 _PIECES = 8
+_MISPLACED = 0.1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,7 +31,7 @@ class BucketRates:
     totals: FloatArray
     positives: FloatArray
     noise_variance: FloatArray
-    """Variance of positives - rate x total from privacy noise, at the expected rate."""
+    """Variance of positives - rate x total from privacy noise and coarse cells."""
     piece_starts: IntArray
     """The first piece of every bucket."""
     piece_scores: FloatArray
@@ -87,15 +90,7 @@ class BucketRates:
 
     def without_noise(self) -> "BucketRates":
         """The same counts, taken at face value."""
-        return BucketRates(
-            self.edges,
-            self.totals,
-            self.positives,
-            np.zeros_like(self.totals),
-            self.piece_starts,
-            self.piece_scores,
-            self.piece_shares,
-        )
+        return replace(self, noise_variance=np.zeros_like(self.totals))
 
     def only(self, kept: IntArray) -> "BucketRates":
         """Some of the buckets, for cross-fitting; each then reaches to the next one kept."""
@@ -110,6 +105,28 @@ class BucketRates:
             np.concatenate([[0], np.cumsum(sizes)[:-1]]),
             self.piece_scores[pieces],
             self.piece_shares[pieces],
+        )
+
+    def in_pieces(self, most: int) -> "BucketRates":
+        """The same with at most so many pieces a bucket, neighbours averaged."""
+        ends = np.append(self.piece_starts[1:], len(self.piece_scores))
+        sizes = ends - self.piece_starts
+        if int(sizes.max()) <= most:
+            return self
+        owner = np.repeat(np.arange(len(self)), sizes)
+        place = (np.arange(len(owner)) - self.piece_starts[owner]) * np.minimum(most, sizes)[owner]
+        group = owner * most + place // sizes[owner]
+        starts = np.flatnonzero(np.diff(group, prepend=-1))
+        shares = np.add.reduceat(self.piece_shares, starts)
+        weighted = np.add.reduceat(self.piece_shares * self.piece_scores, starts)
+        scores = np.where(
+            shares > 0.0, weighted / np.where(shares > 0.0, shares, 1.0), self.piece_scores[starts]
+        )
+        return replace(
+            self,
+            piece_starts=np.searchsorted(group[starts], np.arange(len(self)) * most),
+            piece_scores=scores,
+            piece_shares=shares,
         )
 
 
@@ -138,7 +155,7 @@ def bucket_rates(histogram: ScoreHistogram, *, most: int | None = None) -> Bucke
     if histogram.noise.is_zero:
         return rates
     noise = _noise_variance(merged, rates.expected)
-    return BucketRates(merged.edges, totals, merged.positives, noise, starts, scores, shares)
+    return replace(rates, noise_variance=noise + _misplaced(histogram, boundaries))
 
 
 def require_classes(histogram: ScoreHistogram) -> None:
@@ -207,6 +224,22 @@ def _pieces(
     owner = owner[filled]
     scores = 0.5 * (edges[:-1] + edges[1:])
     return np.searchsorted(owner, np.arange(len(starts))), scores[filled], shares[filled]
+
+
+def _misplaced(histogram: ScoreHistogram, boundaries: IntArray) -> FloatArray:
+    """Variance of positives - rate x total from not knowing where in its cell a score lies.
+
+    Interpolation moves a cell's mean score away from its middle, and errs about as much.
+    """
+    if not histogram.smooth:
+        return np.zeros(len(boundaries) - 1)
+    edges, counts = pieces_of(histogram, _PIECES)
+    sizes = counts.sum(axis=0).reshape(-1, _PIECES)
+    middle = 0.5 * (edges[:-1] + edges[1:]).reshape(-1, _PIECES)
+    lean = (sizes * (middle - middle.mean(axis=1, keepdims=True))).sum(axis=1)
+    least = _MISPLACED * sizes.sum(axis=1) * histogram.widths**2
+    found: FloatArray = np.add.reduceat(lean**2 + least**2, boundaries[:-1])
+    return found
 
 
 def pieces_of(histogram: ScoreHistogram, parts: int) -> tuple[FloatArray, FloatArray]:

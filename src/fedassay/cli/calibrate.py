@@ -26,6 +26,7 @@ class MethodChoice(Enum):
     SIGMOID = "sigmoid"
     BETA = "beta"
     TEMPERATURE = "temperature"
+    SMOOTH = "smooth"
 
     @property
     def method(self) -> Method | None:
