@@ -6,6 +6,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 
 from benchmarks import (
+    calibration,
     client,
     distributed,
     encoding,
@@ -28,6 +29,7 @@ _TOPICS = (
     tallying,
     reportfile,
     simulation,
+    calibration,
     startup,
 )
 

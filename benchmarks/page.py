@@ -21,6 +21,7 @@ _LIBRARIES = (
     "opendp",
     "pure-ldp",
     "multi-freq-ldpy",
+    "netcal",
 )
 
 

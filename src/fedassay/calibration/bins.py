@@ -8,6 +8,7 @@ from math import sqrt
 import numpy as np
 
 from fedassay.calibration.calibrator import Calibrator
+from fedassay.calibration.rates import misplaced
 from fedassay.errors import SettingInvalid
 from fedassay.estimate import normal_quantile
 from fedassay.examples import FloatArray, IntArray
@@ -71,8 +72,18 @@ class BinTable:
 
     @cached_property
     def gap_variance(self) -> FloatArray:
-        """Variance of the gaps from sampling and privacy noise."""
-        found: FloatArray = self.gap_sampling + self.gap_noise
+        """Variance of the gaps from sampling, privacy noise and coarse cells."""
+        found: FloatArray = self.gap_sampling + self.gap_noise + self.gap_placing
+        return found
+
+    @cached_property
+    def gap_placing(self) -> FloatArray:
+        """Variance of the gaps from not knowing where in a bucket scores lie."""
+        variance = misplaced(self.histogram) / self.histogram.total**2
+        weights = np.zeros((self.bins, self.histogram.buckets))
+        share = np.maximum(self.shares.mean(axis=0), 0.0)
+        np.add.at(weights, (self.bin_of_piece, np.arange(self.histogram.buckets)[:, None]), share)
+        found: FloatArray = weights**2 @ variance
         return found
 
     @cached_property

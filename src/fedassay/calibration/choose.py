@@ -20,6 +20,7 @@ from fedassay.histogram import ScoreHistogram
 _FOLDS = 5
 _FEW = 4 * _FOLDS
 _FEWEST = 3
+_PIECES = 8
 # By how many standard deviations of the difference a map must beat the raw score where curves
 # see no need for one, and by how many another method must beat the smooth curves.
 _CLEARLY = 3.0
@@ -115,7 +116,7 @@ def fit_auto(histogram: ScoreHistogram, *, monotone: bool = False) -> Calibrator
     (Stein 1981).
     """
     try:
-        rates = bucket_rates(histogram, most=MOST_BUCKETS)
+        rates = bucket_rates(histogram, most=MOST_BUCKETS).in_pieces(_PIECES)
     except SingleClass as error:
         return Calibrator.identity(f"not calibrated: {error}")
     if rates.noise_variance.any() and len(rates) < _FEWEST:

@@ -10,6 +10,7 @@ from fedassay.calibration.calibrator import Calibrator
 from fedassay.calibration.ece import ece
 from fedassay.estimate import Estimate
 from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.displays import axes_or_new
 
 
 @dataclass(slots=True, eq=False)
@@ -44,11 +45,7 @@ class CalibrationDisplay:
 
     def plot(self, *, ax: Any = None) -> Self:
         """Draw on the given axes, or on new ones."""
-        if ax is None:
-            import matplotlib.pyplot as plt
-
-            ax = plt.subplots(figsize=(5, 5), layout="constrained")[1]
-        self.ax_ = ax
+        self.ax_ = ax = axes_or_new(ax)
         shown = self.diagram
         low, high = (np.clip(end, 0.0, 1.0) for end in (shown.low, shown.high))
         # Only what is shown is clipped to where a rate can lie.

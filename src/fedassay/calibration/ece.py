@@ -1,13 +1,13 @@
 """Calibration error of a score, or of a calibrated one, read from a histogram."""
 
-from dataclasses import replace
 from math import pi, sqrt
 
 import numpy as np
 
 from fedassay.calibration.bins import Bins, BinTable, bin_table
 from fedassay.calibration.calibrator import Calibrator
-from fedassay.estimate import Estimate, normal_quantile
+from fedassay.calibration.sumofsizes import SumOfSizes, folded_mean
+from fedassay.estimate import Estimate
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.delta import too_few
@@ -36,8 +36,7 @@ def ece(
         return undefined
     table = bin_table(histogram, bins=bins, strategy=strategy, calibrator=calibrator)
     sizes, slopes = _sizes(table, debiased=debiased)
-    found = _estimate(table, float(sizes.sum()), slopes, np.ones(table.bins))
-    return _reaching_zero(found) if debiased and _may_be_calibrated(table) else found
+    return _sum_of_sizes(table, sizes, slopes)
 
 
 def mce(
@@ -86,36 +85,25 @@ def _sizes(table: BinTable, *, debiased: bool) -> tuple[FloatArray, FloatArray]:
     return folded_mean(part * gaps, np.sqrt(part * variance))
 
 
-def _may_be_calibrated(table: BinTable) -> bool:
-    """Whether noise alone would explain the gaps, by a chi-square test at 5 %."""
-    from scipy.special import chdtrc
-
-    known = table.gap_variance > 0.0
-    square = float((table.gaps[known] ** 2 / table.gap_variance[known]).sum())
-    return bool(chdtrc(int(known.sum()), square) > 0.05) if known.any() else False
-
-
-def _reaching_zero(estimate: Estimate) -> Estimate:
-    """The same with errors so large that the 95 % interval holds 0."""
-    sd = sqrt(estimate.noise_sd**2 + estimate.sampling_sd**2)
-    if sd == 0.0:
-        return estimate
-    growth = max(estimate.value / (normal_quantile(0.975) * sd), 1.0)
-    return replace(
-        estimate,
-        noise_sd=growth * estimate.noise_sd,
-        sampling_sd=growth * estimate.sampling_sd,
+def _sum_of_sizes(table: BinTable, sizes: FloatArray, slopes: FloatArray) -> Estimate:
+    plain = _estimate(table, float(sizes.sum()), slopes, np.ones(table.bins))
+    noise = table.gap_noise + table.gap_placing
+    clear = np.sign(table.gaps)
+    apart = float(table.gap_variance.sum())
+    together = sum(sd**2 for sd in table.sds(table.gradient(clear))) + float(
+        table.gap_placing.sum()
     )
-
-
-def folded_mean(mean: FloatArray, sd: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The mean of |X| for a normal X, and its derivative by the mean."""
-    from scipy.special import erf
-
-    spread = sd > 0.0
-    ratio = np.where(spread, mean / np.where(spread, sd, 1.0), 0.0)
-    lean = np.where(spread, erf(ratio / sqrt(2.0)), np.sign(mean))
-    return sd * sqrt(2.0 / pi) * np.exp(-0.5 * ratio**2) + mean * lean, lean
+    return SumOfSizes(
+        value=plain.value,
+        noise_sd=plain.noise_sd,
+        sampling_sd=plain.sampling_sd,
+        binning_bound=plain.binning_bound,
+        binning_sd=plain.binning_sd,
+        gaps=tuple(table.gaps.tolist()),
+        gap_noise=tuple(noise.tolist()),
+        gap_sampling=tuple(table.gap_sampling.tolist()),
+        shared=together / apart if apart > 0.0 else 1.0,
+    )
 
 
 def _estimate(table: BinTable, value: float, slopes: FloatArray, weights: FloatArray) -> Estimate:

@@ -155,7 +155,8 @@ def bucket_rates(histogram: ScoreHistogram, *, most: int | None = None) -> Bucke
     if histogram.noise.is_zero:
         return rates
     noise = _noise_variance(merged, rates.expected)
-    return replace(rates, noise_variance=noise + _misplaced(histogram, boundaries))
+    placing = np.add.reduceat(misplaced(histogram), boundaries[:-1])
+    return replace(rates, noise_variance=noise + placing)
 
 
 def require_classes(histogram: ScoreHistogram) -> None:
@@ -176,8 +177,10 @@ def quantile_boundaries(cumulative: FloatArray, buckets: int) -> IntArray:
     # k M / B is as exact as floats allow, so that a cut on a whole count falls on it.
     wanted = np.arange(1, buckets) * cumulative[-1] / buckets
     cuts = np.searchsorted(cumulative, wanted, side="left")
-    cuts = np.unique(cuts[(cumulative[cuts] < cumulative[-1]) & (cumulative[cuts] > 0.0)])
-    return np.concatenate([[0], cuts, [len(cumulative) - 1]])
+    below = cumulative[cuts]
+    # Cuts rise: one that repeats the one before is no other.
+    kept = (below < cumulative[-1]) & (below > 0.0) & (np.diff(cuts, prepend=-1) > 0)
+    return np.concatenate([[0], cuts[kept], [len(cumulative) - 1]])
 
 
 def _clear_boundaries(histogram: ScoreHistogram) -> IntArray:
@@ -226,19 +229,19 @@ def _pieces(
     return np.searchsorted(owner, np.arange(len(starts))), scores[filled], shares[filled]
 
 
-def _misplaced(histogram: ScoreHistogram, boundaries: IntArray) -> FloatArray:
-    """Variance of positives - rate x total from not knowing where in its cell a score lies.
+def misplaced(histogram: ScoreHistogram) -> FloatArray:
+    """Variance of a bucket's sum of scores from not knowing where inside they lie.
 
-    Interpolation moves a cell's mean score away from its middle, and errs about as much.
+    Interpolation moves a bucket's mean score away from its middle, and errs about as much.
     """
-    if not histogram.smooth:
-        return np.zeros(len(boundaries) - 1)
+    if not histogram.smooth or histogram.buckets > _FEW_BUCKETS:
+        return np.zeros(histogram.buckets)
     edges, counts = pieces_of(histogram, _PIECES)
     sizes = counts.sum(axis=0).reshape(-1, _PIECES)
     middle = 0.5 * (edges[:-1] + edges[1:]).reshape(-1, _PIECES)
     lean = (sizes * (middle - middle.mean(axis=1, keepdims=True))).sum(axis=1)
     least = _MISPLACED * sizes.sum(axis=1) * histogram.widths**2
-    found: FloatArray = np.add.reduceat(lean**2 + least**2, boundaries[:-1])
+    found: FloatArray = lean**2 + least**2
     return found
 
 

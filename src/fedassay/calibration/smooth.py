@@ -10,13 +10,15 @@ from fedassay.calibration.rates import MOST_BUCKETS, BucketRates, bucket_rates
 from fedassay.examples import FloatArray, IntArray
 from fedassay.histogram import ScoreHistogram
 
-_WAVES = 48
+_WAVES = 40
 _STEPS = 50
 _SETTLED = 1e-6
 _PIECES = 4
+_ALL_PIECES = 800
 # Standard deviations of what a curve may add to the log-odds: of the multiples of known
 # functions, and of its first wave; further waves fall as a rough or as a smooth path's do.
 _LEANS = (0.1, 0.3, 1.0)
+_BENDING_LEAN = 0.5
 _BENDS = ((0.03, 1.0), (0.1, 1.0), (0.3, 1.0), (0.1, 2.0), (0.3, 2.0), (1.0, 2.0))
 
 
@@ -75,7 +77,7 @@ def smooth_from(rates: BucketRates) -> Averaged:
     """
     from scipy.optimize import isotonic_regression
 
-    problem = _Problem.of(rates.in_pieces(_PIECES))
+    problem = _Problem.of(rates.in_pieces(max(min(_PIECES, _ALL_PIECES // len(rates)), 1)))
     scores = knots()
     ends = _off_ends(scores)
     basis, raw = _features(ends), _log_odds(ends)
@@ -120,17 +122,17 @@ def _most_likely(problem: _Problem, spread: FloatArray) -> tuple[FloatArray, flo
 
 def _spreads() -> list[FloatArray]:
     """Prior standard deviations of the features, model by model."""
-    none = np.zeros(4 + _WAVES)
     found = []
     for lean in _LEANS:
         for functions in (slice(0, 1), slice(1, 4)):
-            spread = none.copy()
+            spread = np.zeros(4 + _WAVES)
             spread[functions] = lean
             found.append(spread)
-        for bend, fall in _BENDS:
-            spread = found[-1].copy()
-            spread[4:] = bend / np.arange(1, _WAVES + 1) ** fall
-            found.append(spread)
+    for bend, fall in _BENDS:
+        spread = np.zeros(4 + _WAVES)
+        spread[1:4] = _BENDING_LEAN
+        spread[4:] = bend / np.arange(1, _WAVES + 1) ** fall
+        found.append(spread)
     return found
 
 
