@@ -8,7 +8,7 @@ from math import sqrt
 import numpy as np
 
 from fedassay.calibration.calibrator import Calibrator
-from fedassay.calibration.rates import misplaced
+from fedassay.calibration.rates import misplaced, noise_covariance
 from fedassay.errors import SettingInvalid
 from fedassay.estimate import normal_quantile
 from fedassay.examples import FloatArray, IntArray
@@ -19,6 +19,7 @@ MAX_BINS = 10_000
 _FEW_BUCKETS = 2**11
 _PIECES = 16
 _SPLIT = 4
+_FEW_BINS = 50
 
 
 class Bins(Enum):
@@ -101,6 +102,14 @@ class BinTable:
         if self.histogram.noise.is_zero:
             return np.zeros(self.bins)
         return np.array([self.histogram.noise.variance(self._gap_of(j)) for j in range(self.bins)])
+
+    @cached_property
+    def gap_noise_covariance(self) -> FloatArray:
+        """The same between bins; among many bins, gaps count as erring apart."""
+        if self.histogram.noise.is_zero or self.bins > _FEW_BINS:
+            return np.diag(self.gap_noise)
+        weights = np.stack([self._gap_of(j) for j in range(self.bins)])
+        return noise_covariance(self.histogram.noise, weights)
 
     def gradient(self, of_bins: FloatArray) -> FloatArray:
         """How a weighted sum of the gaps moves with every count, label x bucket."""

@@ -87,22 +87,15 @@ def _sizes(table: BinTable, *, debiased: bool) -> tuple[FloatArray, FloatArray]:
 
 def _sum_of_sizes(table: BinTable, sizes: FloatArray, slopes: FloatArray) -> Estimate:
     plain = _estimate(table, float(sizes.sum()), slopes, np.ones(table.bins))
-    noise = table.gap_noise + table.gap_placing
-    clear = np.sign(table.gaps)
-    apart = float(table.gap_variance.sum())
-    together = sum(sd**2 for sd in table.sds(table.gradient(clear))) + float(
-        table.gap_placing.sum()
-    )
     return SumOfSizes(
         value=plain.value,
         noise_sd=plain.noise_sd,
         sampling_sd=plain.sampling_sd,
         binning_bound=plain.binning_bound,
         binning_sd=plain.binning_sd,
-        gaps=tuple(table.gaps.tolist()),
-        gap_noise=tuple(noise.tolist()),
-        gap_sampling=tuple(table.gap_sampling.tolist()),
-        shared=together / apart if apart > 0.0 else 1.0,
+        gaps=table.gaps,
+        gap_noise=table.gap_noise_covariance + np.diag(table.gap_placing),
+        gap_sampling=table.gap_sampling,
     )
 
 

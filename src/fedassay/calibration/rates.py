@@ -9,6 +9,7 @@ from fedassay.errors import SettingInvalid, SingleClass
 from fedassay.examples import FloatArray, IntArray
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.delta import missing_class
+from fedassay.noise import NoiseModel
 
 # A bucket's size must stand this many standard deviations clear of its noise.
 CLEAR = 3.0
@@ -17,6 +18,7 @@ MOST_BUCKETS = 400
 _FEW_BUCKETS = 2**11
 _PIECES = 8
 _MISPLACED = 0.1
+_FEW_CORRELATED = 48
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,6 +39,8 @@ class BucketRates:
     piece_scores: FloatArray
     piece_shares: FloatArray
     """What part of its bucket a piece is; a bucket's pieces add up to 1."""
+    noise_covariance: FloatArray | None = None
+    """The same between buckets, where they are few; neighbours may err in opposite ways."""
 
     def __len__(self) -> int:
         return len(self.totals)
@@ -88,9 +92,18 @@ class BucketRates:
         found: FloatArray = rate * (1.0 - rate) / self.effective
         return found
 
+    @property
+    def covariance(self) -> FloatArray | None:
+        """The same between buckets, where it is known."""
+        if self.noise_covariance is None:
+            return None
+        found = self.noise_covariance / self.totals / self.totals[:, None]
+        np.fill_diagonal(found, self.variance)
+        return found
+
     def without_noise(self) -> "BucketRates":
         """The same counts, taken at face value."""
-        return replace(self, noise_variance=np.zeros_like(self.totals))
+        return replace(self, noise_variance=np.zeros_like(self.totals), noise_covariance=None)
 
     def only(self, kept: IntArray) -> "BucketRates":
         """Some of the buckets, for cross-fitting; each then reaches to the next one kept."""
@@ -105,6 +118,7 @@ class BucketRates:
             np.concatenate([[0], np.cumsum(sizes)[:-1]]),
             self.piece_scores[pieces],
             self.piece_shares[pieces],
+            None if self.noise_covariance is None else self.noise_covariance[np.ix_(kept, kept)],
         )
 
     def in_pieces(self, most: int) -> "BucketRates":
@@ -154,9 +168,13 @@ def bucket_rates(histogram: ScoreHistogram, *, most: int | None = None) -> Bucke
     )
     if histogram.noise.is_zero:
         return rates
-    noise = _noise_variance(merged, rates.expected)
     placing = np.add.reduceat(misplaced(histogram), boundaries[:-1])
-    return replace(rates, noise_variance=noise + placing)
+    weights = _residuals(rates.expected)
+    if merged.buckets > _FEW_CORRELATED:
+        noise = np.array([merged.noise.variance(each) for each in weights])
+        return replace(rates, noise_variance=noise + placing)
+    covariance = noise_covariance(merged.noise, weights)
+    return replace(rates, noise_variance=np.diag(covariance) + placing, noise_covariance=covariance)
 
 
 def require_classes(histogram: ScoreHistogram) -> None:
@@ -251,11 +269,20 @@ def pieces_of(histogram: ScoreHistogram, parts: int) -> tuple[FloatArray, FloatA
     return (rising.edges, rising.counts) if parts == 1 else rising.refined(parts)
 
 
-def _noise_variance(merged: ScoreHistogram, rate: FloatArray) -> FloatArray:
-    """Variance of positives - rate x total, for every bucket."""
-    found = np.empty(merged.buckets)
-    for bucket in range(merged.buckets):
-        weights = np.zeros_like(merged.counts)
-        weights[:, bucket] = -rate[bucket], 1.0 - rate[bucket]
-        found[bucket] = merged.noise.variance(weights)
+def _residuals(rates: FloatArray) -> FloatArray:
+    """Weights of positives - rate x total, bucket x label x bucket."""
+    buckets = len(rates)
+    weights = np.zeros((buckets, 2, buckets))
+    each = np.arange(buckets)
+    weights[each, 0, each], weights[each, 1, each] = -rates, 1.0 - rates
+    return weights
+
+
+def noise_covariance(noise: NoiseModel, weights: FloatArray) -> FloatArray:
+    """Covariances of weighted sums of the counts; weights are sum x label x bucket."""
+    own = np.array([noise.variance(each) for each in weights])
+    found = np.diag(own)
+    for i, j in zip(*np.triu_indices(len(own), 1), strict=True):
+        both = noise.variance(weights[i] + weights[j])
+        found[i, j] = found[j, i] = 0.5 * (both - own[i] - own[j])
     return found

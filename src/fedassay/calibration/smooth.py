@@ -37,18 +37,25 @@ class _Problem:
     rates: BucketRates
     log_odds: FloatArray
     features: FloatArray
+    precision: FloatArray | None
+    """Inverse covariance of the rates; without, they err apart, as so many examples would."""
     effective: FloatArray
 
     @classmethod
     def of(cls, rates: BucketRates) -> "_Problem":
         scores = _off_ends(rates.piece_scores)
-        return cls(rates, _log_odds(scores), _features(scores), rates.effective)
+        covariance = rates.covariance
+        precision = None if covariance is None else _inverse(covariance)
+        return cls(rates, _log_odds(scores), _features(scores), precision, rates.effective)
 
     def loss(self, weights: FloatArray) -> float:
-        """Minus the log-likelihood of as many examples as the rates are worth."""
+        """Minus the log-likelihood."""
         shown = self.rates.averaged(expit(self.log_odds + weights @ self.features))
-        mean = np.clip(shown, 1e-300, 1.0 - 1e-16)
         observed = self.rates.rates
+        if self.precision is not None:
+            rest = observed - shown
+            return 0.5 * float(rest @ self.precision @ rest)
+        mean = np.clip(shown, 1e-300, 1.0 - 1e-16)
         each = observed * np.log(mean) + (1.0 - observed) * np.log1p(-mean)
         return -float(self.effective @ each)
 
@@ -57,7 +64,10 @@ class _Problem:
         shown = expit(self.log_odds + weights @ self.features)
         mean = self.rates.averaged(shown)
         slope = self.rates.averaged(shown * (1.0 - shown) * self.features[used])
-        weighted = slope * (self.effective / np.maximum(mean * (1.0 - mean), 1e-12))
+        if self.precision is not None:
+            weighted = slope @ self.precision
+        else:
+            weighted = slope * (self.effective / np.maximum(mean * (1.0 - mean), 1e-12))
         return weighted @ (self.rates.rates - mean), weighted @ slope.T
 
 
@@ -118,6 +128,14 @@ def _most_likely(problem: _Problem, spread: FloatArray) -> tuple[FloatArray, flo
     scaled = np.eye(len(used)) + information * spread[used] * spread[used][:, None]
     ockham = 0.5 * float(np.linalg.slogdet(scaled)[1])
     return found, -loss - ockham
+
+
+def _inverse(covariance: FloatArray) -> FloatArray:
+    """The inverse, of a matrix that rounding may have made not quite positive."""
+    values, vectors = np.linalg.eigh(covariance)
+    kept = np.maximum(values, 1e-9 * values[-1])
+    found: FloatArray = (vectors / kept) @ vectors.T
+    return found
 
 
 def _spreads() -> list[FloatArray]:

@@ -1,7 +1,7 @@
 """An interval for a sum of absolute values of which only noisy versions are seen."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import pi, sqrt
 
 import numpy as np
@@ -10,10 +10,14 @@ from fedassay.estimate import Estimate, Interval, normal_quantile
 from fedassay.examples import FloatArray
 
 _HALVINGS = 50
-_FARTHEST = 12.0
+_FARTHEST = 6.0
 
 
-@dataclass(frozen=True, slots=True)
+def _nothing() -> FloatArray:
+    return np.zeros(0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class SumOfSizes(Estimate):
     """Sum of |gap| over bins, with an interval that holds where gaps are lost in noise too.
 
@@ -24,22 +28,18 @@ class SumOfSizes(Estimate):
     usual one where gaps stand clear of their noise.
     """
 
-    gaps: tuple[float, ...] = ()
-    gap_noise: tuple[float, ...] = ()
-    """Variance of every gap from privacy noise, and from not knowing where in a cell scores lie."""
-    gap_sampling: tuple[float, ...] = ()
+    gaps: FloatArray = field(default_factory=_nothing)
+    gap_noise: FloatArray = field(default_factory=_nothing)
+    """Covariance of the gaps from privacy noise and coarse cells, bin x bin."""
+    gap_sampling: FloatArray = field(default_factory=_nothing)
     """Variance of every gap from rows being a sample."""
-    shared: float = 1.0
-    """Variance of the sum of clear gaps, against that of gaps that err apart."""
 
     def interval(self, confidence: float = 0.95, *, population: bool = True) -> Interval:
         """Cover the population's value, or with `population=False` that of these very rows."""
-        variance = np.array(self.gap_noise)
-        if population:
-            variance = variance + np.array(self.gap_sampling)
-        seen = np.abs(self.gaps)
+        covariance = self.gap_noise + np.diag(self.gap_sampling * population)
         tail = (1.0 - confidence) / 2.0
-        ends = [_ends(seen, variance, way, tail, self.shared) for way in _ways(seen, variance)]
+        law = _PlainSum.of(self.gaps, covariance)
+        ends = [law.ends(way, tail) for way in _ways(np.abs(self.gaps), law.sd)]
         low = min(*(end[0] for end in ends), self.value)
         high = max(*(end[1] for end in ends), self.value)
         placing = normal_quantile(1.0 - tail) * self.binning_sd
@@ -47,6 +47,60 @@ class SumOfSizes(Estimate):
             max(self.value - sqrt((self.value - low) ** 2 + placing**2), 0.0),
             self.value + sqrt((high - self.value) ** 2 + placing**2),
         )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _PlainSum:
+    """The law of the sum of absolute values of normal gaps."""
+
+    seen: FloatArray
+    sd: FloatArray
+    signed: FloatArray
+    """Covariance of the gaps, each taken with the sign that was seen."""
+    folded: FloatArray
+    """Covariance that absolute values would have if all gaps were nil."""
+
+    @classmethod
+    def of(cls, gaps: FloatArray, covariance: FloatArray) -> "_PlainSum":
+        sd = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+        known = np.where(sd > 0.0, sd, 1.0)
+        r = np.clip(covariance / known / known[:, None], -1.0, 1.0)
+        shape = r * np.arcsin(r) + np.sqrt(1.0 - r * r) - 1.0
+        sign = np.where(gaps < 0.0, -1.0, 1.0)
+        return cls(
+            np.abs(gaps),
+            sd,
+            covariance * sign * sign[:, None],
+            2.0 / pi * shape * sd * sd[:, None],
+        )
+
+    def ends(self, way: FloatArray, tail: float) -> tuple[float, float]:
+        """Sums, spread this way, at which seeing so much or so little has the tail's chance."""
+        total = float(self.seen.sum())
+        if not self.sd.any():
+            return total, total
+        most = total + _FARTHEST * float(self.sd.sum())
+
+        def at_most(seen_total: float) -> Callable[[float], float]:
+            return lambda size: self.chance(seen_total, size * way)
+
+        # Luck that leaves less than noise alone should have makes nobody surer than it would.
+        usual = sqrt(2.0 / pi) * float(self.sd.sum())
+        low = _falling(at_most(total), 1.0 - tail, most)
+        return low, _falling(at_most(max(total, usual)), tail, most)
+
+    def chance(self, total: float, sizes: FloatArray) -> float:
+        """The chance of a plain sum of at most so much, by a gamma law with the same moments."""
+        from scipy.special import gammainc
+
+        means, leans = folded_mean(sizes, self.sd)
+        own = float((sizes**2 + self.sd**2 - means**2).sum())
+        unclear = 1.0 - leans**2
+        together = leans @ self.signed @ leans + unclear @ self.folded @ unclear
+        alone = float((leans**2 * np.diag(self.signed) + unclear**2 * np.diag(self.folded)).sum())
+        mean = float(means.sum())
+        spread = max(own + float(together) - alone, 0.1 * own)
+        return float(gammainc(mean**2 / spread, mean * total / spread))
 
 
 def folded_mean(mean: FloatArray, sd: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -59,50 +113,12 @@ def folded_mean(mean: FloatArray, sd: FloatArray) -> tuple[FloatArray, FloatArra
     return sd * sqrt(2.0 / pi) * np.exp(-0.5 * ratio**2) + mean * lean, lean
 
 
-def _ways(seen: FloatArray, variance: FloatArray) -> list[FloatArray]:
-    """Shares of a sum over the bins: where it was seen beyond noise, and in proportion to it."""
-    sd = np.sqrt(variance)
-    found = []
-    for sizes in (
-        seen,
-        np.maximum(seen - 2.0 * sd, 0.0),
-        np.sqrt(np.maximum(seen**2 - variance, 0.0)),
-        sd,
-    ):
-        total = float(sizes.sum())
-        if total > 0.0:
-            found.append(sizes / total)
-    return found
-
-
-def _ends(
-    seen: FloatArray, variance: FloatArray, way: FloatArray, tail: float, shared: float
-) -> tuple[float, float]:
-    """The sums, spread this way, at which seeing so much or so little has the tail's chance."""
-    total = float(seen.sum())
-    if not variance.any():
-        return total, total
-    most = total + _FARTHEST * sqrt(float(variance.sum()))
-
-    def at_most(seen_total: float) -> Callable[[float], float]:
-        return lambda size: _chance(seen_total, size * way, variance, shared)
-
-    # Luck that leaves less than noise alone should have makes nobody surer than it would.
-    usual = float(folded_mean(np.zeros_like(seen), np.sqrt(variance))[0].sum())
-    low = _falling(at_most(total), 1.0 - tail, most)
-    return low, _falling(at_most(max(total, usual)), tail, most)
-
-
-def _chance(total: float, sizes: FloatArray, variance: FloatArray, shared: float) -> float:
-    """The chance of a plain sum of at most so much, by a gamma law with the same moments."""
-    from scipy.special import gammainc
-
-    means, leans = folded_mean(sizes, np.sqrt(variance))
-    own = sizes**2 + variance - means**2
-    clear = leans**2 * variance
-    spread = max(float((own - clear).sum()), 0.0) + shared * float(clear.sum())
-    mean = float(means.sum())
-    return float(gammainc(mean**2 / spread, mean * total / spread))
+def _ways(seen: FloatArray, sd: FloatArray) -> list[FloatArray]:
+    """Shares of a sum over the bins: as seen, where it is beyond noise, and as noise is."""
+    beyond = np.sqrt(np.maximum(seen**2 - sd**2, 0.0))
+    kinds = (seen, np.maximum(seen - 2.0 * sd, 0.0), beyond, sd)
+    found = [sizes / sizes.sum() for sizes in kinds if sizes.any()]
+    return found or [np.full(len(seen), 1.0 / max(len(seen), 1))]
 
 
 def _falling(function: Callable[[float], float], level: float, most: float) -> float:

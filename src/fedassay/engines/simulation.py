@@ -37,7 +37,25 @@ def tally_cohort(survey: Survey, cohort: Cohort, *, randomness: SimulatedRandomn
     cohort = _limited(survey, cohort, generator)
     # the grid finds leaf cells, for the clients that report on each level,
     leaves, reports = _leaves_per_level(survey, cohort, generator)
-    # the hierarchy sums cells up to the level,
+    return _arriving(survey, leaves, reports, generator)
+
+
+def tally_counts(
+    survey: Survey, counts: IntArray, *, clients: int, randomness: SimulatedRandomness
+) -> Tally:
+    """The same for clients of one example at most, of whom only leaf counts are at hand.
+
+    What hundreds of millions of clients would send takes no longer than what a few would.
+    """
+    generator = randomness.generator
+    leaves, reports = _dealt(survey, counts, clients, generator)
+    return _arriving(survey, leaves, reports, generator)
+
+
+def _arriving(
+    survey: Survey, leaves: list[IntArray], reports: tuple[int, ...], generator: np.random.Generator
+) -> Tally:
+    # The hierarchy sums cells up to the level,
     per_level = [survey.hierarchy.at_level(counts, i) for i, counts in enumerate(leaves)]
     # the mechanisms randomise what clients send, here summed over all clients,
     sums = [
@@ -73,15 +91,11 @@ def _leaves_per_level(
     survey: Survey, cohort: Cohort, generator: np.random.Generator
 ) -> tuple[list[IntArray], tuple[int, ...]]:
     """Leaf counts and number of the clients that report on each level."""
-    levels = survey.hierarchy.levels
-    if not isinstance(survey.levels, OneLevel):
-        return [survey.grid.count(cohort.examples)] * levels, (cohort.clients,) * levels
-    shares = [float(share) for share in survey.levels.shares]
-    if cohort.client_of_row is None:
+    if cohort.client_of_row is None or not isinstance(survey.levels, OneLevel):
         counts = survey.grid.count(cohort.examples)
-        split = generator.multinomial(counts, shares)
-        silent = generator.multinomial(cohort.clients - int(counts.sum()), shares)
-        return list(np.moveaxis(split, -1, 0)), tuple((split.sum(axis=(0, 1)) + silent).tolist())
+        return _dealt(survey, counts, cohort.clients, generator)
+    levels = survey.hierarchy.levels
+    shares = [float(share) for share in survey.levels.shares]
     level_of_client = generator.choice(levels, size=cohort.clients, p=shares)
     level_of_row = level_of_client[cohort.client_of_row]
     leaves = [
@@ -94,6 +108,19 @@ def _leaves_per_level(
         for level in range(levels)
     ]
     return leaves, tuple(np.bincount(level_of_client, minlength=levels).tolist())
+
+
+def _dealt(
+    survey: Survey, counts: IntArray, clients: int, generator: np.random.Generator
+) -> tuple[list[IntArray], tuple[int, ...]]:
+    """The same when no client has more than one example, or all report on every level."""
+    levels = survey.hierarchy.levels
+    if not isinstance(survey.levels, OneLevel):
+        return [counts] * levels, (clients,) * levels
+    shares = [float(share) for share in survey.levels.shares]
+    split = generator.multinomial(counts, shares)
+    silent = generator.multinomial(clients - int(counts.sum()), shares)
+    return list(np.moveaxis(split, -1, 0)), tuple((split.sum(axis=(0, 1)) + silent).tolist())
 
 
 def tally_each_client(
