@@ -85,16 +85,20 @@ def truth(scores: FloatArray) -> FloatArray:
     return np.asarray(np.clip(scores + 0.1 * np.sin(2.0 * np.pi * scores), 0.0, 1.0))
 
 
-def measure(regime: Regime, *, trials: int, seed: int) -> Slope:
-    """Mean error of the paper's equi-depth binning on its own tree, over trials."""
+def measure(regime: Regime, *, trials: int, seed: int, buckets: int | None = None) -> Slope:
+    """Mean error of the paper's equi-depth binning on its own tree, over trials.
+
+    The number of buckets is the theorems', or always the given one.
+    """
     found = [
-        [_errors(regime, count, seed + trial) for trial in range(trials)] for count in regime.counts
+        [_errors(regime, count, seed + trial, buckets) for trial in range(trials)]
+        for count in regime.counts
     ]
     means = np.mean(found, axis=1)
     return Slope(tuple(means[:, 0].tolist()), tuple(means[:, 1].tolist()))
 
 
-def _errors(regime: Regime, clients: int, seed: int) -> tuple[float, float]:
+def _errors(regime: Regime, clients: int, seed: int, buckets: int | None) -> tuple[float, float]:
     """Mean distance to the truth, and ECE in 20 bins, over the whole population."""
     survey_of = choose(
         Request(
@@ -110,7 +114,9 @@ def _errors(regime: Regime, clients: int, seed: int) -> tuple[float, float]:
     tally = tally_counts(survey, drawn, clients=clients, randomness=SimulatedRandomness(seed))
     histogram = decode(survey, tally, readout=survey_of.readout)
     try:
-        calibrator = fit_binning(histogram, local_epsilon=regime.local_epsilon, noise_aware=False)
+        calibrator = fit_binning(
+            histogram, buckets=buckets, local_epsilon=regime.local_epsilon, noise_aware=False
+        )
     except SingleClass:
         return inf, inf
     predicted = calibrator.predict(scores.ravel()).reshape(scores.shape)
