@@ -6,7 +6,7 @@ import numpy as np
 
 from fedassay.calibration.bins import Bins, BinTable, bin_table
 from fedassay.calibration.calibrator import Calibrator
-from fedassay.calibration.sumofsizes import SumOfSizes, folded_mean
+from fedassay.calibration.sumofsizes import LargestSize, SumOfSizes, folded_mean
 from fedassay.estimate import Estimate
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
@@ -25,7 +25,8 @@ def ece(
 
     The plain sum grows with sampling and privacy noise, even where all gaps are nil. Debiased,
     each gap's expected size is taken given what was seen of it and the spread of all gaps
-    beyond their noise; where there is little noise both are the same.
+    beyond their noise; where there is little noise both are the same. The interval is that of the
+    population's ECE either way, and holds near zero too (`SumOfSizes`).
 
     >>> h = ScoreHistogram.from_scores([0, 1] * 50, [0.25, 0.75] * 50)
     >>> round(ece(h, debiased=False).value, 3)
@@ -56,10 +57,17 @@ def mce(
     clear = table.mass > 2.0 * np.sqrt(table.gap_noise)
     rates = np.where(clear, sizes / np.where(clear, table.mass, 1.0), 0.0)
     worst = int(np.argmax(rates))
-    if not clear[worst]:
-        return _estimate(table, 0.0, slopes, np.ones(table.bins))
-    only = np.where(np.arange(table.bins) == worst, 1.0 / table.mass[worst], 0.0)
-    return _estimate(table, float(rates[worst]), slopes, only)
+    only = np.where(np.arange(table.bins) == worst, 1.0 / np.where(clear, table.mass, 1.0), 0.0)
+    found = _estimate(table, float(rates[worst]), slopes, only * clear)
+    square = table.mass[clear] ** 2
+    return LargestSize(
+        value=found.value,
+        noise_sd=found.noise_sd,
+        sampling_sd=found.sampling_sd,
+        rates=table.gaps[clear] / table.mass[clear],
+        rate_noise=(table.gap_noise + table.gap_placing)[clear] / square,
+        rate_sampling=table.gap_sampling[clear] / square,
+    )
 
 
 def signed_gap(histogram: ScoreHistogram, *, calibrator: Calibrator | None = None) -> Estimate:

@@ -1,4 +1,4 @@
-"""An interval for a sum of absolute values of which only noisy versions are seen."""
+"""Intervals for a sum of absolute values, and for the largest, when only noisy ones are seen."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -47,6 +47,30 @@ class SumOfSizes(Estimate):
             max(self.value - sqrt((self.value - low) ** 2 + placing**2), 0.0),
             self.value + sqrt((high - self.value) ** 2 + placing**2),
         )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LargestSize(Estimate):
+    """The largest |gap rate| of any bin, with an interval that holds for all bins at once.
+
+    Each end is the largest of the bins' own, every bin at a confidence so high that all hold
+    together: whichever bin is the worst, it is covered.
+    """
+
+    rates: FloatArray = field(default_factory=_nothing)
+    """Observed minus predicted share of positives, of every bin clear of its noise."""
+    rate_noise: FloatArray = field(default_factory=_nothing)
+    rate_sampling: FloatArray = field(default_factory=_nothing)
+
+    def interval(self, confidence: float = 0.95, *, population: bool = True) -> Interval:
+        """Cover the population's value, or with `population=False` that of these very rows."""
+        if not len(self.rates):
+            return Interval(0.0, 1.0)
+        sd = np.sqrt(self.rate_noise + self.rate_sampling * population)
+        z = normal_quantile(1.0 - (1.0 - confidence) / 2.0 / len(self.rates))
+        sizes = np.abs(self.rates)
+        low = max(float((sizes - z * sd).max()), 0.0)
+        return Interval(min(low, self.value), max(float((sizes + z * sd).max()), self.value))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
