@@ -1,5 +1,6 @@
 """The interval of debiased ECE covers the population's, also where gaps are lost in noise."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -13,6 +14,7 @@ from fedassay.calibration import ece
 from fedassay.calibration.sumofsizes import SumOfSizes
 from fedassay.engines.simulation import simulate
 from fedassay.engines.tables import Cohort
+from fedassay.estimate import Estimate, Interval
 from fedassay.examples import FloatArray
 from fedassay.randomness import SimulatedRandomness
 from tests.laws import FALSE_ALARM, full
@@ -89,30 +91,29 @@ def test_the_interval_covers_the_population(
     assert np.mean(widths) < 3.0 * np.mean(usual)
 
 
-@pytest.mark.statistical
-def test_an_interval_that_forgets_the_privacy_noise_is_caught() -> None:
-    trials = full(400, 25)
-    truth = population_ece(1.0)
-    covered = 0
-    for seed in range(trials):
-        estimate = estimated(Privacy.LOCAL, Fraction(5), 1.0, seed)
-        forgetful = replace(
-            estimate,
-            value=float(np.abs(estimate.gaps).sum()),
-            gap_noise=np.zeros_like(estimate.gap_noise),
-        )
-        covered += truth in forgetful.interval()
-    assert covers_too_seldom(covered, trials), covered / trials
+def forgetful(estimate: SumOfSizes) -> Interval:
+    """What comes of the plain sum and its sampling alone."""
+    plain = float(np.abs(estimate.gaps).sum())
+    nil = np.zeros_like(estimate.gap_noise)
+    return replace(estimate, value=plain, gap_noise=nil).interval()
+
+
+def around_the_plain_sum(estimate: SumOfSizes) -> Interval:
+    """What is usual for figures that are normal."""
+    plain = float(np.abs(estimate.gaps).sum())
+    return Estimate(plain, estimate.noise_sd, estimate.sampling_sd).interval()
 
 
 @pytest.mark.statistical
-def test_an_interval_around_the_plain_sum_is_caught() -> None:
+@pytest.mark.parametrize(
+    ("wrong", "privacy", "epsilon"),
+    [(forgetful, *MODELS[2]), (around_the_plain_sum, *MODELS[1])],
+)
+def test_a_wrong_interval_is_caught(
+    wrong: Callable[[SumOfSizes], Interval], privacy: Privacy, epsilon: Fraction | None
+) -> None:
     trials = full(400, 25)
     truth = population_ece(1.0)
-    covered = 0
-    for seed in range(trials):
-        estimate = estimated(Privacy.DISTRIBUTED, Fraction(1), 1.0, seed)
-        plain = float(np.abs(estimate.gaps).sum())
-        reach = 1.96 * np.hypot(estimate.noise_sd, estimate.sampling_sd)
-        covered += plain - reach <= truth <= plain + reach
+    found = [estimated(privacy, epsilon, 1.0, seed) for seed in range(trials)]
+    covered = sum(truth in wrong(estimate) for estimate in found)
     assert covers_too_seldom(covered, trials), covered / trials

@@ -89,11 +89,18 @@ class BinTable:
 
     @cached_property
     def gap_sampling(self) -> FloatArray:
-        """Variance of the gaps from rows being a sample."""
+        """Variance of the gaps from rows being a sample.
+
+        As if every bin had one example more, as uncertain as its prediction: where all labels of
+        a bin agree, that is not for certain.
+        """
         p = self.predictions
         total = self.histogram.total
         squares = self._summed(p * p)[0] + self._summed((1.0 - p) ** 2)[1]
-        found: FloatArray = np.maximum(squares / total - self.gaps**2, 0.0) / total
+        sizes = np.maximum(self.counts.sum(axis=0), 1.0)
+        one_more = np.maximum(self._summed(p * (1.0 - p)).sum(axis=0), 0.0) / sizes
+        spread = np.maximum((squares + one_more) / total - self.gaps**2, 0.0)
+        found: FloatArray = spread / total
         return found
 
     @cached_property

@@ -48,6 +48,7 @@ class CalibrationDisplay:
         self.ax_ = ax = axes_or_new(ax)
         shown = self.diagram
         low, high = (np.clip(end, 0.0, 1.0) for end in (shown.low, shown.high))
+        error = "ECE = {:.4f} [{:.4f}, {:.4f}]".format(self.ece.value, *self.ece.interval())
         # Only what is shown is clipped to where a rate can lie.
         true = np.clip(shown.prob_true, 0.0, 1.0)
         ax.plot([0, 1], [0, 1], linestyle=":", color="grey", linewidth=1, label="calibrated")
@@ -58,7 +59,7 @@ class CalibrationDisplay:
             marker="o",
             markersize=4,
             linewidth=1,
-            label=f"{self.name} (ECE = {self.ece.value:.4f})",
+            label=f"{self.name} ({error})",
         )
         largest = max(float(shown.share.max()), 1e-300) if len(shown.share) else 1.0
         ax.vlines(
