@@ -17,7 +17,7 @@ from fedassay.engines.flower.records import (
     question_content,
     read_reply,
 )
-from fedassay.errors import TooFewReports
+from fedassay.errors import MessageTooLarge, TooFewReports
 
 _POLL_SECONDS = 0.5
 _CLOCK_SLACK_SECONDS = 600
@@ -104,6 +104,11 @@ class Conversation:
             for site in sites
         ]
         ids = list(self.grid.push_messages(messages))
+        if len(ids) != len(sites):
+            raise MessageTooLarge(
+                f"the SuperLink must take {len(sites)} messages for stage {stage}; it took "
+                f"{len(ids)}. Start a survey with fewer cells, or look at the SuperLink's log."
+            )
         for site, message_id in zip(sites, ids, strict=True):
             if not message_id:
                 self.note(site, f"the SuperLink took no message for stage {stage}")
