@@ -12,7 +12,7 @@ from fedassay.prediction import expected_reports
 from fedassay.request import Preset, Privacy, Request
 from fedassay.targets import predicted
 
-_CLIENTS = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)
+_CLIENTS = (1_000, 4_000, 20_000, 100_000, 400_000, 2_000_000, 10_000_000)
 _COLOURS = {Privacy.SECURE: "tab:green", Privacy.DISTRIBUTED: "tab:blue", Privacy.LOCAL: "tab:red"}
 
 
