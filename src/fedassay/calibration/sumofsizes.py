@@ -138,11 +138,20 @@ def folded_mean(mean: FloatArray, sd: FloatArray) -> tuple[FloatArray, FloatArra
 
 
 def _ways(seen: FloatArray, sd: FloatArray) -> list[FloatArray]:
-    """Shares of a sum over the bins: as seen, where it is beyond noise, and as noise is."""
+    """Shares of a sum over the bins: as seen, where it is beyond noise, and as noise is.
+
+    The clearer gaps are, the less of them can be spread otherwise than seen.
+    """
     beyond = np.sqrt(np.maximum(seen**2 - sd**2, 0.0))
-    kinds = (seen, np.maximum(seen - 2.0 * sd, 0.0), beyond, sd)
-    found = [sizes / sizes.sum() for sizes in kinds if sizes.any()]
-    return found or [np.full(len(seen), 1.0 / max(len(seen), 1))]
+    clear = float((beyond**2).sum() / max(float((seen**2 + sd**2).sum()), 1e-300)) ** 2
+    found = [
+        sizes / sizes.sum()
+        for sizes in (seen, np.maximum(seen - 2.0 * sd, 0.0), beyond, sd)
+        if sizes.any()
+    ]
+    return [clear * found[0] + (1.0 - clear) * way for way in found] or [
+        np.full(len(seen), 1.0 / max(len(seen), 1))
+    ]
 
 
 def _falling(function: Callable[[float], float], level: float, most: float) -> float:
