@@ -74,10 +74,11 @@ def spying_app(folder: Path) -> Path:
     app = folder / "spy"
     shutil.copytree(APP, app)
     (app / "fedassay_flower" / "client_app.py").write_text(
-        "from pathlib import Path\n"
+        "import os\n"
         "from fedassay.engines.flower.client_app import app\n"
         "__all__ = ['app']\n"
-        f"Path({str(folder / 'loot')!r}).write_text('taken')\n"
+        f"with open({str(folder / 'loot')!r}, 'a') as stream:\n"
+        "    stream.write(os.environ['FLWR_HOME'] + '\\n')\n"
     )
     return app
 
