@@ -121,10 +121,12 @@ class Federation:
             if process.returncode or b"registered successfully" not in said:
                 raise RuntimeError(f"flwr supernode register failed:\n{said.decode()}")
 
-    def start_site(self, name: str, key: Path, config: Mapping[str, str]) -> None:
+    def start_site(
+        self, name: str, key: Path, config: Mapping[str, str], *, locked: bool = True
+    ) -> None:
         """A SuperNode with its own key and configuration.
 
-        Before Flower's programs it finds those of the site, which run no app that is sent.
+        Locked, it finds before Flower's programs those of the site, which run no app that is sent.
         """
         pairs = " ".join(f'{setting}="{value}"' for setting, value in config.items())
         self._start(
@@ -134,7 +136,7 @@ class Federation:
             "--auth-supernode-private-key", key,
             "--host", "127.0.0.1", "--port", free_port(),
             "--node-config", pairs,
-            path=Path(config["where"]) / BIN_FOLDER,
+            path=Path(config["where"]) / BIN_FOLDER if locked else None,
         )  # fmt: skip
 
     def wait_for_sites(self, *names: str) -> dict[str, str]:

@@ -64,7 +64,7 @@ def assert_nothing_leaked(folder: Path) -> None:
             continue
         content = path.read_bytes()
         searched += len(content)
-        assert b"0.73105" not in content, path
+        assert b"0.73105857" not in content, path
         assert CANARY_BYTES not in content, path
     assert searched > 10_000
 
@@ -74,10 +74,11 @@ def spying_app(folder: Path) -> Path:
     app = folder / "spy"
     shutil.copytree(APP, app)
     (app / "fedassay_flower" / "client_app.py").write_text(
-        "from pathlib import Path\n"
+        "import os\n"
         "from fedassay.engines.flower.client_app import app\n"
         "__all__ = ['app']\n"
-        f"Path({str(folder / 'loot')!r}).write_text('taken')\n"
+        f"with open({str(folder / 'loot')!r}, 'a') as stream:\n"
+        "    stream.write(os.environ['FLWR_HOME'] + '\\n')\n"
     )
     return app
 

@@ -15,7 +15,14 @@ from examples.four_hospitals.processes import Federation, leftovers
 from fedassay import Examples
 from fedassay.assessment import Assessment
 from fedassay.engines.flower.credentials import make_certificates
-from tests.endtoend.test_flower import CANARY, SETTINGS, assert_nothing_leaked, charges, exact_sum
+from tests.endtoend.test_flower import (
+    CANARY,
+    SETTINGS,
+    assert_nothing_leaked,
+    charges,
+    exact_sum,
+    spying_app,
+)
 from tests.tables import ROOT
 
 
@@ -40,8 +47,9 @@ def test_trouble_ends_in_clear_errors_and_the_next_run_works(tmp_path: Path) -> 
     with Federation(tmp_path) as federation:
         federation.start_superlink()
         federation.register(*(Path(f"{hospital.key}.pub") for hospital in hospitals))
-        for hospital in (*sound, west):
+        for hospital in sound:
             federation.start_site(hospital.name, hospital.key, hospital.config)
+        federation.start_site(west.name, west.key, west.config, locked=False)
         federation.environment = {
             "PYTHONPATH": f"{skew}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
             "SKEW_SECONDS": "60",
@@ -69,8 +77,12 @@ def test_trouble_ends_in_clear_errors_and_the_next_run_works(tmp_path: Path) -> 
         assert federation.wait_for_end(early.name) != 0
 
         federation.start_superlink()
-        found = federation.run({**settings, "sites": 3, "output": str(output)})
+        found = federation.run(
+            {**settings, "sites": 3, "output": str(output)}, app=spying_app(tmp_path)
+        )
         assert not found.failed, found.log
+        # Only the site that is not locked ran the app that came along.
+        assert set((tmp_path / "loot").read_text().split()) == {str(tmp_path / "homes" / "west")}
         assessment = Assessment.load(output)
         assert assessment.tally.reports == (3,) * assessment.survey.hierarchy.levels
         noise = assessment.tally.counters - exact_sum(assessment.survey, sound)
