@@ -282,6 +282,7 @@ def page(*, trials: int, quick: bool, folder: Path) -> Iterator[str]:
 
 def _draw(found: list[Comparison]) -> None:
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import NullFormatter
 
     figure, grid = plt.subplots(2, 3, figsize=(10, 6.5), layout="constrained")
     for axes, metric in zip(grid.ravel(), METRICS, strict=True):
@@ -296,6 +297,7 @@ def _draw(found: list[Comparison]) -> None:
             ends, ends / (1 + limit), ends / (1 - limit), color="grey", alpha=0.2,
             label=f"within {limit:.0%}",
         )  # fmt: skip
+        axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_title(metric)
         axes.grid(visible=True, which="both", alpha=0.2)
     for axes in grid[1]:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isfinite
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,7 @@ DEFAULT_ERROR = 0.01
 _SEED = 0
 
 Progress = Callable[[str], None]
+_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,6 +63,8 @@ class Plan:
     enough_clients: int | None = None
     """Where the target is missed, how many clients would meet it."""
     enough_epsilon: Fraction | None = None
+    obstacle: str = ""
+    """Why no number of clients, or no epsilon, meets it."""
 
     @property
     def central(self) -> Prediction:
@@ -107,7 +110,7 @@ class Plan:
             ways.append(f"epsilon {_decimal(self.enough_epsilon)}")
         if ways:
             return f"{' or '.join(ways)} would do"
-        return "it takes more clients and a larger epsilon together, or a reference for the grid"
+        return self.obstacle
 
     def to_json(self) -> dict[str, Any]:
         """The plan in JSON's terms: what is not finite becomes null."""
@@ -169,13 +172,17 @@ def make_plan(
             plan, found=found, enough_clients=enough_clients, enough_epsilon=enough_epsilon
         )
     progress("what would be enough")
+    enough_clients, obstacle = _attempt(lambda: clients_needed(request, goal.target))
+    enough_epsilon = None
+    if request.privacy is not Privacy.SECURE:
+        enough_epsilon, other = _attempt(lambda: epsilon_needed(request, goal.target))
+        obstacle = obstacle or other
     return replace(
         plan,
         found=found,
-        enough_clients=_or_none(lambda: clients_needed(request, goal.target)),
-        enough_epsilon=None
-        if request.privacy is Privacy.SECURE
-        else _or_none(lambda: epsilon_needed(request, goal.target)),
+        enough_clients=enough_clients,
+        enough_epsilon=enough_epsilon,
+        obstacle=obstacle,
     )
 
 
@@ -220,11 +227,12 @@ def _check_open(request: Request) -> None:
     check_request(replace(request, clients=max(10_000, request.colluders + 2)))
 
 
-def _or_none(solve: Callable[[], Any]) -> Any:
+def _attempt(solve: Callable[[], _Found]) -> tuple[_Found | None, str]:
+    """A solution, or the first sentence on why there is none."""
     try:
-        return solve()
-    except TargetImpossible:
-        return None
+        return solve(), ""
+    except TargetImpossible as error:
+        return None, str(error).partition(". ")[0].removesuffix(".")
 
 
 def _details(prediction: Prediction) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import isfinite
 from pathlib import Path
 from typing import Annotated
 
@@ -220,12 +221,14 @@ def print_plan(made: Plan) -> None:
     out.print(predictions_table(made.predictions))
     if assumed["scores"] == "reference":
         out.print(f"\nECE after calibrating from this survey: about {made.calibrated_ece:.2g}.")
-    out.print(
-        f"\nTwo models are told apart in {made.goal.target.metric} from a difference of "
-        f"{made.detectable:.2g} on,\nwith power {made.goal.power:g}, by two such surveys of "
-        f"different clients.\n",
-        markup=False,
-    )
+    if isfinite(made.detectable):
+        out.print(
+            f"\nTwo models are told apart in {made.goal.target.metric} from a difference of "
+            f"{made.detectable:.2g} on,\nwith power {made.goal.power:g}, by two such surveys of "
+            "different clients.",
+            markup=False,
+        )
+    out.print()
     out.print(made.verdict, style="green" if made.is_enough else "yellow", markup=False)
 
 
