@@ -1,7 +1,8 @@
 """Predicted standard errors are those of simulation, within 15 % (calibration error: 30 %).
 
 The planner sees one half of the bundled table; clients are drawn from the other half, anew in
-every run. Standard errors are those of the estimates, so sampling and privacy noise together;
+every run. Scores are square roots of the bundled ones, so that there is a calibration error to
+measure. Standard errors are those of the estimates, so sampling and privacy noise together;
 the twins with planted bugs are about the noise alone, where the bugs are.
 
 False-alarm rate: a spread over n runs of an estimate that is about normal follows a
@@ -78,9 +79,10 @@ CASES = {
 def halves() -> tuple[Examples, Examples]:
     table = read_table(BUNDLED)
     public = np.random.default_rng(1).random(len(table.labels)) < 0.5
+    scores = np.sqrt(table.scores)
     return (
-        Examples.of(table.labels[public], table.scores[public]),
-        Examples.of(table.labels[~public], table.scores[~public]),
+        Examples.of(table.labels[public], scores[public]),
+        Examples.of(table.labels[~public], scores[~public]),
     )
 
 
