@@ -117,7 +117,7 @@ def best_height(case: Case) -> int:
     """The height with the smallest Delta (`app:scorehist`).
 
     >>> best_height(Case(Privacy.DISTRIBUTED, 100_000)), best_height(Case(Privacy.LOCAL, 100_000))
-    (13, 7)
+    (14, 8)
     """
     if case.privacy is Privacy.SECURE:
         raise SettingInvalid("without noise a taller tree is always better (`app:scorehist`).")
