@@ -35,6 +35,8 @@ experiments: $(VENV)/.runtime  ## studies of accuracy; writes experiments/*.md
 	$(BIN)/python -m experiments.local
 	$(BIN)/python -m experiments.grids
 	$(BIN)/python -m experiments.calibration
+	$(BIN)/python -m experiments.theory
+	$(BIN)/python -m experiments.planning
 
 bench: $(VENV)/.bench  ## benchmarks against peers; writes benchmarks/README.md
 	$(BIN)/python -m benchmarks
