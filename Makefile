@@ -32,6 +32,7 @@ federation: $(VENV)/.flower  ## four hospitals on this machine: keys, TLS, a Sup
 
 experiments: $(VENV)/.runtime  ## studies of accuracy; writes experiments/*.md
 	$(BIN)/python -m experiments.distributed
+	$(BIN)/python -m experiments.local
 	$(BIN)/python -m experiments.grids
 	$(BIN)/python -m experiments.calibration
 

@@ -19,6 +19,7 @@ _TOPICS = (
     "reportfile",
     "secagg",
     "simulation",
+    "calibration",
     "startup",
 )
 

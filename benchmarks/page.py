@@ -22,6 +22,7 @@ _LIBRARIES = (
     "pure-ldp",
     "multi-freq-ldpy",
     "flwr",
+    "netcal",
 )
 
 

@@ -4,26 +4,19 @@
 `docs/figures/distributed.png`; with --quick it prints a smaller run and writes nothing.
 """
 
-import sys
-import time
-from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from math import log2
 from pathlib import Path
 
 import numpy as np
 
-from experiments.data import ROOT, SHARED, Scored, halves, load, rows, thinned
-from experiments.errors import (
-    METRICS,
-    THRESHOLDS,
-    answered,
-    family_means,
-    geometric_mean,
-    mean_errors,
-)
+from experiments.compared import NAMES, Setting, compare, section
+from experiments.data import ROOT, Scored, rows
+from experiments.errors import METRICS, THRESHOLDS, family_means, mean_errors
+from experiments.page import markdown_table, run, say
 from fedassay.examples import Examples
 from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy
@@ -41,29 +34,10 @@ from fedassay.request import (
 )
 from fedassay.survey import Survey
 
-_PAGE = Path(__file__).with_name("distributed.md")
 _FIGURE = ROOT / "docs" / "figures" / "distributed.png"
-_NAMES = {
-    "roc_auc": "ROC AUC",
-    "precision": "precision",
-    "recall": "recall",
-    "accuracy": "accuracy",
-}
 _CLIENTS = (10_000, 20_000, 40_000, 80_000, 160_000)
 # Above 1 discrete noise is smaller than the 1/epsilon of the theory.
 _EPSILONS = (Fraction(1, 16), Fraction(1, 8), Fraction(1, 4), Fraction(1, 2), Fraction(1))
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """A kind of federation in which both surveys are tried."""
-
-    title: str
-    about: str
-    rows: int | None = None
-    rate: float | None = None
-    are_thresholds_known: bool = True
-    has_reference: bool = False
 
 
 SETTINGS = (
@@ -90,34 +64,10 @@ SETTINGS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """The errors of both surveys on one table, per metric (paper, default)."""
-
-    name: str
-    clients: int
-    errors: dict[str, tuple[float, ...]]
-    answered: tuple[int, int]
-    shape: str
-
-    def ratio(self, metric: str) -> float:
-        """How many times smaller the default survey's error is."""
-        paper, default = self.errors[metric]
-        return paper / default
-
-
-def compare(table: Scored, setting: Setting, *, trials: int) -> Comparison:
-    """Simulate both surveys on one table."""
-    generator = np.random.default_rng(5)
-    examples = table.examples
-    if setting.rate is not None:
-        examples = thinned(examples, setting.rate, generator)
-    if setting.rows is not None:
-        examples = rows(examples, setting.rows, generator)
-    reference = None
-    if setting.has_reference:
-        reference, examples = halves(examples, generator)
-    paper = _choice(examples, preset=Preset.PAPER)
+def surveys(
+    examples: Examples, reference: Examples | None, *, setting: Setting
+) -> tuple[Choice, Choice]:
+    """The paper's survey, and the default one that knows the thresholds where they are known."""
     default = choose(
         Request(
             privacy=Privacy.DISTRIBUTED,
@@ -127,15 +77,7 @@ def compare(table: Scored, setting: Setting, *, trials: int) -> Comparison:
             reference=reference,
         )
     )
-    found = [mean_errors(choice, examples, trials=trials) for choice in (paper, default)]
-    fanouts = "/".join(map(str, default.survey.hierarchy.cells_per_level))
-    return Comparison(
-        table.name,
-        len(examples),
-        family_means(*found),
-        (answered(found[0]), answered(found[1])),
-        f"{default.survey.grid.cells} in {fanouts}",
-    )
+    return _choice(examples, preset=Preset.PAPER), default
 
 
 def _choice(
@@ -242,7 +184,7 @@ def _curve(axis: str, at: Sequence[float], found: list[dict[str, float]]) -> Cur
     return Curve(axis, tuple(map(float, at)), errors)
 
 
-def page(tables: list[Scored], *, trials: int, quick: bool) -> Iterator[str]:
+def page(tables: list[Scored], trials: int, quick: bool) -> Iterator[str]:
     """The page, section by section, as they are measured."""
     yield (
         "# Errors under distributed differential privacy\n\n"
@@ -255,8 +197,10 @@ def page(tables: list[Scored], *, trials: int, quick: bool) -> Iterator[str]:
         "quantile buckets."
     )
     for setting in SETTINGS:
-        _say(setting.title)
-        yield _section(setting, [compare(table, setting, trials=trials) for table in tables])
+        say(setting.title)
+        choices = partial(surveys, setting=setting)
+        found = [compare(table, setting, choices, trials=trials) for table in tables]
+        yield section(setting.title, setting.about, found)
     yield from _slopes(tables[0] if quick else max(tables, key=_size), trials, quick=quick)
 
 
@@ -264,40 +208,10 @@ def _size(table: Scored) -> int:
     return len(table.examples)
 
 
-def _section(setting: Setting, found: list[Comparison]) -> str:
-    header = ["table", "clients", "leaves"]
-    for metric in METRICS:
-        header += [f"{_NAMES[metric]}: paper", "default", "ratio"]
-    body = []
-    for row in found:
-        cells = [row.name, f"{row.clients:,}", row.shape]
-        for metric in METRICS:
-            paper, default = row.errors[metric]
-            cells += [f"{paper:.2g}", f"{default:.2g}", f"**{row.ratio(metric):.1f}**"]
-        body.append(cells)
-    means = [
-        f"{_NAMES[metric]} {geometric_mean([row.ratio(metric) for row in found]):.2f}"
-        for metric in METRICS
-    ]
-    together = geometric_mean([row.ratio(metric) for row in found for metric in METRICS[1:]])
-    counts = "; ".join(f"{row.name} {row.answered[0]} and {row.answered[1]}" for row in found)
-    return (
-        f"## {setting.title}\n\n{setting.about}\n\n{_table(header, body)}\n\n"
-        f"Geometric means of the ratios: {', '.join(means)}; the three threshold metrics "
-        f"together {together:.2f}. Thresholds with a precision in every trial (paper and "
-        f"default): {counts}."
-    )
-
-
-def _table(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-    rule = ["---"] + ["---:"] * (len(header) - 1)
-    return "\n".join(f"| {' | '.join(row)} |" for row in (header, rule, *body))
-
-
 def _slopes(table: Scored, trials: int, *, quick: bool) -> Iterator[str]:
     curves = {}
     for how in (FIXED, TREE, FLAT, DEFAULT):
-        _say(f"slopes, {how.title}")
+        say(f"slopes, {how.title}")
         curves[how] = sweep(table, how, trials=trials)
     body = []
     for how, pair in curves.items():
@@ -305,7 +219,7 @@ def _slopes(table: Scored, trials: int, *, quick: bool) -> Iterator[str]:
             slopes = [f"{curve.slope(metric):.2f}" for metric in METRICS]
             body.append([how.title, "M" if curve.axis == "clients" else "ε", *slopes])
     body.append(["theory", "M and ε", "-1.00", *["-0.67"] * 3])
-    header = ["survey", "against", *(_NAMES[metric] for metric in METRICS)]
+    header = ["survey", "against", *(NAMES[metric] for metric in METRICS)]
     spans = (
         f"M from {min(curves[FIXED][0].at):,.0f} to {max(curves[FIXED][0].at):,.0f} at ε = 1, "
         f"and ε from 1/{1 / min(_EPSILONS)} to {max(_EPSILONS)} at 80,000 clients"
@@ -322,7 +236,7 @@ def _slopes(table: Scored, trials: int, *, quick: bool) -> Iterator[str]:
         "holds for a tree of fixed height. The proof of the second puts noise on each of "
         "B = (εM)^(2/3) flat buckets, which the third pair of rows does; a tree with as many "
         "leaves (the nearest power of two) falls faster, as h^(3/2)/(εM).\n\n"
-        f"{_table(header, body)}{figure}"
+        f"{markdown_table(header, body)}{figure}"
     )
     if not quick:
         _draw(curves)
@@ -349,32 +263,12 @@ def _draw(curves: dict[Sweep, tuple[Curve, Curve]]) -> None:
             if row:
                 axes.set_xlabel(axis)
             if not column:
-                axes.set_ylabel(f"mean absolute error, {_NAMES[metric]}")
+                axes.set_ylabel(f"mean absolute error, {NAMES[metric]}")
     grid[0][0].legend(fontsize=8)
     _FIGURE.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(_FIGURE, dpi=110, metadata={"Software": None})
     plt.close(figure)
 
 
-def _say(message: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')} {message} ...", file=sys.stderr, flush=True)
-
-
-def main() -> None:
-    """Measure and write the page."""
-    parser = ArgumentParser(prog="python -m experiments.distributed", description=__doc__)
-    parser.add_argument("--data", type=Path, default=SHARED, help="folder of scored tables")
-    parser.add_argument("--quick", action="store_true", help="a smaller run, printed only")
-    parser.add_argument("--trials", type=int, default=60, help="for each error (default: 60)")
-    arguments = parser.parse_args()
-    quick: bool = arguments.quick
-    trials: int = 5 if quick else arguments.trials
-    tables = load(arguments.data)
-    text = "\n\n".join(page(tables, trials=trials, quick=quick)) + "\n"
-    print(text)
-    if not quick:
-        _PAGE.write_text(text, encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    run(Path(__file__), __doc__, page, trials=60)

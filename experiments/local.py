@@ -4,27 +4,18 @@
 run and writes nothing.
 """
 
-import sys
-import time
-from argparse import ArgumentParser
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from fractions import Fraction
-from math import isfinite
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from experiments import oracles
-from experiments.data import SHARED, Scored, halves, load, rows, thinned
-from experiments.errors import (
-    METRICS,
-    THRESHOLDS,
-    answered,
-    family_means,
-    geometric_mean,
-    mean_errors,
-)
+from experiments.compared import Setting, compare, prepared, section
+from experiments.data import Scored
+from experiments.errors import THRESHOLDS
+from experiments.page import markdown_table, run, say
 from fedassay.engines.simulation import simulate
 from fedassay.engines.tables import Cohort
 from fedassay.estimate import NotEnoughData
@@ -36,8 +27,8 @@ from fedassay.planner import (
     PAPER_HEIGHT,
     Choice,
     choose,
-    expected_histogram,
 )
+from fedassay.prediction import expected_histogram
 from fedassay.randomness import SimulatedRandomness
 from fedassay.request import (
     Preset,
@@ -46,25 +37,7 @@ from fedassay.request import (
 )
 from fedassay.scoremodel import from_reference
 
-_PAGE = Path(__file__).with_name("local.md")
-_NAMES = {
-    "roc_auc": "ROC AUC",
-    "precision": "precision",
-    "recall": "recall",
-    "accuracy": "accuracy",
-}
 _EPSILONS = (Fraction(5), Fraction(1))
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """A kind of federation in which both surveys are tried."""
-
-    title: str
-    about: str
-    rows: int | None = None
-    rate: float | None = None
-    has_reference: bool = False
 
 
 SETTINGS = (
@@ -80,49 +53,12 @@ SETTINGS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """The errors of both surveys on one table, per metric (paper, default)."""
-
-    name: str
-    clients: int
-    errors: dict[str, tuple[float, ...]]
-    answered: tuple[int, int]
-    shape: str
-
-    def ratio(self, metric: str) -> float:
-        """How many times smaller the default survey's error is."""
-        paper, default = self.errors[metric]
-        return paper / default
-
-
-def prepared(table: Scored, setting: Setting) -> tuple[Examples, Examples | None]:
-    """The clients' rows, and the reference's where there is one."""
-    generator = np.random.default_rng(5)
-    examples = table.examples
-    if setting.rate is not None:
-        examples = thinned(examples, setting.rate, generator)
-    if setting.rows is not None:
-        examples = rows(examples, setting.rows, generator)
-    if not setting.has_reference:
-        return examples, None
-    reference, examples = halves(examples, generator)
-    return examples, reference
-
-
-def compare(table: Scored, setting: Setting, epsilon: Fraction, *, trials: int) -> Comparison:
-    """Simulate both surveys on one table."""
-    examples, reference = prepared(table, setting)
+def surveys(
+    examples: Examples, reference: Examples | None, *, setting: Setting, epsilon: Fraction
+) -> tuple[Choice, Choice]:
+    """The paper's survey and the default one."""
     paper = _choice(examples, epsilon, preset=Preset.PAPER)
-    default = _choice(examples, epsilon, reference=reference, rate=setting.rate)
-    found = [mean_errors(choice, examples, trials=trials) for choice in (paper, default)]
-    return Comparison(
-        table.name,
-        len(examples),
-        family_means(*found),
-        (answered(found[0]), answered(found[1])),
-        _shape(default),
-    )
+    return paper, _choice(examples, epsilon, reference=reference, rate=setting.rate)
 
 
 def _choice(
@@ -147,15 +83,7 @@ def _choice(
     )
 
 
-def _shape(choice: Choice) -> str:
-    survey = choice.survey
-    cells = sorted(set(survey.hierarchy.cells_per_level))
-    kinds = ", ".join(sorted({mechanism.kind for mechanism in survey.mechanisms}))
-    levels = survey.hierarchy.levels
-    return f"{survey.grid.cells} leaves, {levels} x {'/'.join(map(str, cells))} ({kinds})"
-
-
-def page(tables: list[Scored], *, trials: int, quick: bool) -> Iterator[str]:
+def page(tables: list[Scored], trials: int, quick: bool) -> Iterator[str]:
     """The page, section by section."""
     yield (
         "# Errors under local differential privacy\n\n"
@@ -170,43 +98,14 @@ def page(tables: list[Scored], *, trials: int, quick: bool) -> Iterator[str]:
     for setting in SETTINGS:
         for epsilon in _EPSILONS:
             title = f"{setting.title}, ε = {epsilon}"
-            _say(title)
-            found = [compare(table, setting, epsilon, trials=trials) for table in tables]
-            yield _section(title, setting.about, found)
-    _say("too few positives")
+            say(title)
+            choices = partial(surveys, setting=setting, epsilon=epsilon)
+            found = [compare(table, setting, choices, trials=trials) for table in tables]
+            yield section(title, setting.about, found)
+    say("too few positives")
     yield _refusals(tables, trials)
-    _say("oracles")
+    say("oracles")
     yield _oracles(quick=quick)
-
-
-def _section(title: str, about: str, found: list[Comparison]) -> str:
-    header = ["table", "clients", "fan-outs"]
-    for metric in METRICS:
-        header += [f"{_NAMES[metric]}: paper", "default", "ratio"]
-    body = []
-    for row in found:
-        cells = [row.name, f"{row.clients:,}", row.shape]
-        for metric in METRICS:
-            paper, default = row.errors[metric]
-            cells += [_figure(paper), _figure(default), f"**{_figure(row.ratio(metric))}**"]
-        body.append(cells)
-    means = [
-        f"{_NAMES[metric]} {_figure(geometric_mean([row.ratio(metric) for row in found]))}"
-        for metric in METRICS
-    ]
-    together = geometric_mean([row.ratio(metric) for row in found for metric in METRICS[1:]])
-    counts = "; ".join(f"{row.name} {row.answered[0]} and {row.answered[1]}" for row in found)
-    return (
-        f"## {title}\n\n{about}\n\n{_table(header, body)}\n\n"
-        f"Geometric means of the ratios: {', '.join(means)}; the three threshold metrics "
-        f"together {_figure(together)}. Thresholds with a precision in every trial (paper and "
-        f"default): {counts}."
-    )
-
-
-def _figure(value: float) -> str:
-    """Two digits, or a dash where some trial had no answer."""
-    return f"{value:.2g}" if isfinite(value) else "–"
 
 
 def _refusals(tables: list[Scored], trials: int) -> str:
@@ -237,7 +136,7 @@ def _refusals(tables: list[Scored], trials: int) -> str:
         "## 1 % positives, 10,000 clients, ε = 1\n\nHere local privacy has no answer, and the "
         "tool says so instead of printing noise.\n\n"
         "The last column is what the closed form asks for at the true rate.\n\n"
-        f"{_table(['table', 'clients', 'trials without a ROC AUC', 'would do'], body)}\n\n"
+        f"{markdown_table(['table', 'clients', 'trials without a ROC AUC', 'would do'], body)}\n\n"
         f"In its words, for one trial: “{said}”"
     )
 
@@ -272,36 +171,12 @@ def _oracles(*, quick: bool) -> str:
         "## A third oracle: subset selection\n\nVariance of a cell's debiased count per report, "
         "for evenly filled cells and a known total; d counts label × cell. *Gain* is the better "
         "of unary encoding and randomised response over subset selection.\n\n"
-        f"{_table(header, body)}\n\n"
+        f"{markdown_table(header, body)}\n\n"
         f"It wins most at ε = {best.epsilon:g}, d = {best.size}: a variance "
         f"{best.gain:.2f} times smaller, hence errors {best.gain**0.5:.2f} times smaller; where "
         "k = 1 it is randomised response, and for many cells unary encoding comes to the same."
     )
 
 
-def _table(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-    rule = ["---"] + ["---:"] * (len(header) - 1)
-    return "\n".join(f"| {' | '.join(row)} |" for row in (header, rule, *body))
-
-
-def _say(message: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')} {message} ...", file=sys.stderr, flush=True)
-
-
-def main() -> None:
-    """Measure and write the page."""
-    parser = ArgumentParser(prog="python -m experiments.local", description=__doc__)
-    parser.add_argument("--data", type=Path, default=SHARED, help="folder of scored tables")
-    parser.add_argument("--quick", action="store_true", help="a smaller run, printed only")
-    parser.add_argument("--trials", type=int, default=60, help="for each error (default: 60)")
-    arguments = parser.parse_args()
-    quick: bool = arguments.quick
-    trials: int = 5 if quick else arguments.trials
-    text = "\n\n".join(page(load(arguments.data), trials=trials, quick=quick)) + "\n"
-    print(text)
-    if not quick:
-        _PAGE.write_text(text, encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    run(Path(__file__), __doc__, page, trials=60)

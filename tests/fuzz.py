@@ -1,7 +1,8 @@
 """Hostile bytes for every decoder: typed errors only, and nothing changed.
 
 `python -m tests.fuzz 1000000` (`make fuzz`) runs a million messages through each decoder, and a
-twentieth of that through the state machines, whose cryptography takes its time. Names after the number choose some of them.
+twentieth of that through the state machines, whose cryptography takes its time. Names after the
+number choose some of them.
 """
 
 import copy

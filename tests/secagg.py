@@ -6,7 +6,16 @@ import numpy as np
 
 from fedassay import ClientPolicy, Exact, Grid, Hierarchy, Survey, SystemRandomness
 from fedassay.examples import IntArray
-from fedassay.secagg import Identity, Named, Pinned, Roster, SecAggClient, SecAggServer, Terms
+from fedassay.secagg import (
+    Identity,
+    Named,
+    Pinned,
+    Roster,
+    SecAggClient,
+    SecAggServer,
+    Terms,
+    messages,
+)
 from fedassay.secagg.terms import words
 
 RANDOM = SystemRandomness()
@@ -105,6 +114,14 @@ class Federation:
     def rank(self, name: str) -> int:
         """Where the server seats a client."""
         return list(self.said["roster"]).index(name)
+
+    def views(self, victim: str) -> tuple[bytes, bytes]:
+        """Requests to unmask that list a client as active, and as dropped."""
+        active = np.ones(len(self.clients), dtype=np.bool_)
+        dropped = active.copy()
+        dropped[self.rank(victim)] = False
+        first, second = (messages.encode_unmask(self.terms, view) for view in (active, dropped))
+        return first, second
 
     def total(self) -> list[int]:
         """The true sum over all clients."""

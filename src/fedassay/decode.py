@@ -63,11 +63,12 @@ def decode(survey: Survey, tally: Tally, *, readout: Readout) -> ScoreHistogram:
             for level in levels
         )
 
-    leaves, noise = _joined(survey, tally, values, variances(values), readout)
+    total = float(tally.clients(survey)) if survey.total_is_known else None
+    leaves, noise = join_levels(survey, values, variances(values), readout=readout, total=total)
     if readout.reconcile and survey.samples_clients:
         # Once more, with variances from the leaves that all levels agree on.
         agreed = tuple(_climb(survey, leaves, level) for level in levels)
-        leaves, noise = _joined(survey, tally, values, variances(agreed), readout)
+        leaves, noise = join_levels(survey, values, variances(agreed), readout=readout, total=total)
     return ScoreHistogram(survey.grid.edges, leaves, noise, readout.smooth)
 
 
@@ -110,22 +111,20 @@ def level_variance(
     return variance
 
 
-def _joined(
-    survey: Survey, tally: Tally, values: PerLevel, variances: PerLevel, readout: Readout
-) -> tuple[FloatArray, NoiseModel]:
-    if not readout.reconcile and isinstance(survey.hierarchy, Hierarchy):
-        leaves = prefix_leaves(survey.hierarchy, values)
-        table = leaves if survey.samples_clients else None
-        return leaves, PrefixNoise(survey.hierarchy, variances, table, survey.is_local)
-    total = float(tally.clients(survey)) if survey.total_is_known else None
-    return join_levels(survey, values, variances, total=total)
-
-
 def join_levels(
-    survey: Survey, values: PerLevel, variances: PerLevel, *, total: float | None
+    survey: Survey,
+    values: PerLevel,
+    variances: PerLevel,
+    *,
+    readout: Readout,
+    total: float | None,
 ) -> tuple[FloatArray, NoiseModel]:
-    """Leaves that fit all levels best by least squares, and their noise."""
+    """Leaves that fit all levels best by least squares, or naive ones, and their noise."""
     levels = survey.hierarchy
+    if not readout.reconcile and isinstance(levels, Hierarchy):
+        leaves = prefix_leaves(levels, values)
+        table = leaves if survey.samples_clients else None
+        return leaves, PrefixNoise(levels, variances, table, survey.is_local)
     if isinstance(levels, Hierarchy):
         leaves = reconcile(levels, values, variances, total=total)
         table = leaves if survey.samples_clients else None

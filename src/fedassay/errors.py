@@ -9,6 +9,7 @@ FedassayError
 │   ├── ColumnMissing
 │   └── ColumnTypeInvalid
 ├── SettingInvalid          a parameter breaks a rule
+│   └── TargetImpossible    no setting reaches the wanted error
 ├── FileInvalid             a file cannot be read, or is not what it should be
 │   └── LedgerInvalid       a ledger that must not be relied on
 │       └── LedgerRolledBack
@@ -77,6 +78,10 @@ class ColumnTypeInvalid(DataError):
 
 class SettingInvalid(FedassayError, ValueError):
     """A parameter breaks a rule."""
+
+
+class TargetImpossible(SettingInvalid):
+    """No setting reaches the wanted error; says which floor stands in the way."""
 
 
 class FileInvalid(FedassayError):

@@ -48,6 +48,8 @@ class Request:
     examples: int | None = None
     """How many examples they hold together; None means one each."""
     positive_rate: float | None = None
+    auc: float | None = None
+    """What ROC AUC to assume, of a calibrated binormal classifier; instead of a reference."""
     preset: Preset = Preset.DEFAULT
     levels: LevelChoice = LevelChoice.EVERY
     height: int | None = None
@@ -90,8 +92,20 @@ def check_request(request: Request) -> None:
     rate = request.positive_rate
     if rate is not None and not 0.0 < rate < 1.0:
         raise SettingInvalid(f"a positive rate must lie between 0 and 1; found {rate}.")
+    if request.auc is not None:
+        _check_auc(request)
     check_thresholds(request.thresholds)
     _check_privacy(request)
+
+
+def _check_auc(request: Request) -> None:
+    if request.reference is not None:
+        raise SettingInvalid(
+            "a reference says how good the classifier is; an assumed AUC does not go with it. "
+            "Drop --auc or --reference."
+        )
+    if request.auc is not None and not 0.5 < request.auc < 1.0:
+        raise SettingInvalid(f"an assumed AUC must lie between 0.5 and 1; found {request.auc}.")
 
 
 def _check_privacy(request: Request) -> None:

@@ -1,5 +1,6 @@
 """What scores may look like before anybody has counted them: the planner's model."""
 
+from functools import lru_cache
 from math import log, sqrt
 
 import numpy as np
@@ -21,7 +22,7 @@ def from_reference(
     """
     grid = Grid.fine(_POINTS)
     if isinstance(reference, Examples):
-        counts = grid.count(reference).astype(np.float64)
+        counts = _counts_of(reference)
     else:
         labels = np.zeros(len(reference), dtype=np.uint8)
         total = grid.count(Examples(labels, reference))[0]
@@ -33,6 +34,11 @@ def from_reference(
     rate = sums[1] / sums.sum() if positive_rate is None else positive_rate
     shares = np.array([[1.0 - rate], [rate]]) * examples / sums[:, None]
     return ScoreHistogram(grid.edges, counts * shares)
+
+
+@lru_cache(maxsize=6)
+def _counts_of(reference: Examples) -> FloatArray:
+    return Grid.fine(_POINTS).count(reference).astype(np.float64)
 
 
 def binormal(*, examples: float, positive_rate: float, auc: float) -> ScoreHistogram:

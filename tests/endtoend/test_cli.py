@@ -487,7 +487,16 @@ def test_an_assessment_becomes_a_calibrator_that_is_applied_to_a_table(
     run: Run, tmp_path: Path, assessment_file: Path
 ) -> None:
     calibrator, target = tmp_path / "calibrator.json", tmp_path / "out.parquet"
-    for method in ("auto", "binning", "bbq", "isotonic", "sigmoid", "beta", "temperature"):
+    for method in (
+        "auto",
+        "binning",
+        "bbq",
+        "isotonic",
+        "sigmoid",
+        "beta",
+        "temperature",
+        "smooth",
+    ):
         result = run("calibrate", assessment_file, "--method", method, "-o", calibrator)
         assert result.code == 0, result.err
     assert json.loads(calibrator.read_text())["format"] == "fedassay.calibrator/1"
@@ -527,6 +536,20 @@ def test_apply_refuses_what_it_cannot_map(run: Run, tmp_path: Path, assessment_f
     check_refused(run("apply", calibrator, good, "-o", tmp_path / "no" / "o.csv"), "written")
     assert not target.exists()
     assert not list(tmp_path.glob(".*part"))
+
+
+def test_a_calibrator_is_judged_on_the_tally_of_other_clients(
+    run: Run, tmp_path: Path, assessment_file: Path
+) -> None:
+    other = tmp_path / "other"
+    assert run("simulate", BUNDLED, "--seed", 2, "--out", other).code == 0
+    target, test = tmp_path / "calibrator.json", other / "assessment.json"
+    result = run("calibrate", assessment_file, "--test", test, "-o", target)
+    assert result.code == 0, result.err
+    assert "On the test clients, calibrated: 0.0" in result.out
+    target.unlink()
+    check_refused(run("calibrate", assessment_file, "--test", BUNDLED, "-o", target), BUNDLED.name)
+    assert not target.exists()
 
 
 def test_calibrate_refuses_a_map_that_falls_when_it_must_rise(

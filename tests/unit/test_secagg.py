@@ -1,6 +1,7 @@
 """Rounds of secure aggregation in one process: exact sums, or a typed abort."""
 
 import os
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -235,3 +236,21 @@ def test_a_sparse_cohort_survives_a_tenth_dropping_out() -> None:
     gone = generator.choice(260, 26, replace=False)
     leaves[gone] = generator.integers(2, 6, 26)
     assert carried_out(Plan(leaves, 30, 0, is_pinned=False), generator)
+
+
+def test_the_server_does_not_keep_masked_vectors() -> None:
+    survey = flat(50_000)
+    federation = Federation.of(6, survey=survey)
+    replies = {
+        name: federation.clients[name].masked(message, federation.vectors[name])
+        for name, message in federation.shares().items()
+    }
+    tracemalloc.start()
+    for name, message in replies.items():
+        federation.server.receive_masked(name, message)
+    _, peak = tracemalloc.get_traced_memory()
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    one = len(next(iter(replies.values())))
+    assert held < one / 10
+    assert peak < 2 * one

@@ -364,6 +364,20 @@ def test_an_older_copy_of_a_round_is_refused(tmp_path: Path) -> None:
         pass
 
 
+def test_a_crash_before_the_marker_leaves_the_round_where_it_was(tmp_path: Path) -> None:
+    store, federation = RoundStore(tmp_path), Federation.of(4)
+    round_id = started(federation, store)
+    message = federation.keys()["0"]
+    kept = {path: path.read_bytes() for path in tmp_path.glob("*.*")}
+    with store.turn(round_id, Named("0"), randomness=RANDOM) as stored:
+        lost = stored.shares(message)
+    for path, content in kept.items():
+        path.write_bytes(content)
+    # The first answer never left, so that another may.
+    with store.turn(round_id, Named("0"), randomness=RANDOM) as stored:
+        assert stored.shares(message) != lost
+
+
 def test_a_refused_request_stores_nothing(tmp_path: Path) -> None:
     store, federation = RoundStore(tmp_path), Federation.of(4)
     round_id = started(federation, store)

@@ -16,10 +16,12 @@ from fedassay.calibration.estimators import (
     CalibratedModel,
     IsotonicCalibrator,
     SigmoidCalibrator,
+    SmoothCalibrator,
     TemperatureCalibrator,
 )
 from fedassay.calibration.isotonic import fit_isotonic
 from fedassay.calibration.parametric import fit_beta, fit_sigmoid, fit_temperature
+from fedassay.calibration.smooth import fit_smooth
 
 __all__ = [
     "AutoCalibrator",
@@ -36,6 +38,7 @@ __all__ = [
     "Method",
     "ReliabilityDiagram",
     "SigmoidCalibrator",
+    "SmoothCalibrator",
     "TemperatureCalibrator",
     "brier_parts",
     "bucket_guideline",
@@ -47,6 +50,7 @@ __all__ = [
     "fit_binning",
     "fit_isotonic",
     "fit_sigmoid",
+    "fit_smooth",
     "fit_temperature",
     "log_loss_parts",
     "mce",

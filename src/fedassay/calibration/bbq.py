@@ -18,6 +18,7 @@ from fedassay.histogram import ScoreHistogram
 PRIOR_EXAMPLES = 2.0
 _NEGLIGIBLE = 1e-14
 _FEWEST_BINNINGS = 24
+_LEAST = 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,6 +26,8 @@ class _Binning:
     boundaries: IntArray
     log_score: float
     values: FloatArray
+    centres: FloatArray
+    """The mean score, or the middle, of every bucket."""
 
 
 def fit_bbq(histogram: ScoreHistogram, *, noise_aware: bool = True) -> Calibrator:
@@ -39,10 +42,9 @@ def fit_bbq(histogram: ScoreHistogram, *, noise_aware: bool = True) -> Calibrato
     positives = np.maximum(histogram.positives, 0.0)
     negatives = np.maximum(histogram.negatives, 0.0)
     below = np.stack([np.append(0.0, np.cumsum(row)) for row in (negatives, positives)])
-    return _averaged(
-        histogram.edges,
-        [_gamma_binning(histogram.edges, below, count) for count in bucket_range(below[:, -1])],
-    )
+    everyone = below.sum(axis=0)
+    cuts = [quantile_boundaries(everyone, count) for count in bucket_range(below[:, -1])]
+    return _averaged(histogram.edges, _gamma_binnings(histogram.edges, below, cuts))
 
 
 def bucket_range(totals: FloatArray) -> range:
@@ -51,56 +53,93 @@ def bucket_range(totals: FloatArray) -> range:
     return range(max(int(root / 10), 1), max(ceil(10 * root), 1) + 1)
 
 
-def _gamma_binning(edges: FloatArray, below: FloatArray, buckets: int) -> _Binning:
+def _gamma_binnings(edges: FloatArray, below: FloatArray, cuts: list[IntArray]) -> list[_Binning]:
     """The marginal likelihood under a Beta prior around each bucket's middle score.
 
     The prior is worth N' = 2 examples, shared evenly by the buckets. A bucket's value is its
-    posterior mean.
+    posterior mean. All binnings are computed at once, one after the other in long arrays.
     """
     from scipy.special import gammaln
 
-    boundaries = quantile_boundaries(below.sum(axis=0), buckets)
-    n, m = np.diff(below[:, boundaries], axis=1)
-    middle = 0.5 * (edges[boundaries[1:]] + edges[boundaries[:-1]])
-    prior = PRIOR_EXAMPLES / len(m)
+    first = np.concatenate([own[:-1] for own in cuts])
+    last = np.concatenate([own[1:] for own in cuts])
+    sizes = np.array([len(own) - 1 for own in cuts])
+    starts = np.cumsum(sizes) - sizes
+    n, m = below[:, last] - below[:, first]
+    middle = 0.5 * (edges[last] + edges[first])
+    prior = np.repeat(PRIOR_EXAMPLES / sizes, sizes)
     alpha, beta = prior * middle, prior * (1.0 - middle)
-    score = gammaln(prior) - gammaln(m + n + prior)
-    score += gammaln(m + alpha) - gammaln(alpha) + gammaln(n + beta) - gammaln(beta)
-    return _Binning(boundaries, float(score.sum()), (m + alpha) / (m + n + prior))
+    score = gammaln(m + alpha) - gammaln(alpha) + gammaln(n + beta) - gammaln(beta)
+    score -= gammaln(m + n + prior)
+    scores = np.add.reduceat(score, starts) + sizes * gammaln(PRIOR_EXAMPLES / sizes)
+    values = np.split((m + alpha) / (m + n + prior), starts[1:])
+    middles = np.split(middle, starts[1:])
+    return [
+        _Binning(own, float(log_score), value, centres)
+        for own, log_score, value, centres in zip(cuts, scores, values, middles, strict=True)
+    ]
 
 
 def bbq_from(rates: BucketRates) -> Calibrator:
-    """The same average with a score that knows the variance of every rate.
+    """The same average with a score that knows the covariance of the rates.
 
     Differs: the paper applies the Gamma score blindly, and noise then looks like detail that
-    only many buckets explain. Here rates are normal around the truth with their sampling and
-    noise variance, and the prior has the Beta's mean and variance; all binnings explain the
-    same rates, so their scores compare.
+    only many buckets explain. Here what rates have beyond the mean score of their bucket is
+    normal with their sampling and noise variance, and the prior has the Beta's variance; all
+    binnings explain the same rates, so their scores compare. Cells are wide under noise, and
+    steps would add their width to the error: what a bucket adds to the score is drawn as
+    straight lines between the buckets' mean scores.
     """
     below = np.append(0.0, np.cumsum(rates.totals))
     counts = np.unique(np.geomspace(1, len(rates), min(len(rates), _FEWEST_BINNINGS)).round())
-    return _averaged(rates.edges, [_normal_binning(rates, below, int(b)) for b in counts])
+    binnings = [_normal_binning(rates, below, int(count)) for count in counts]
+    weights = _weights(binnings)
+    knots = np.unique(np.concatenate([[0.0, 1.0], *(own.centres for own in binnings)]))
+    added = sum(
+        weight * np.interp(knots, own.centres, own.values)
+        for weight, own in zip(weights, binnings, strict=True)
+    )
+    return Calibrator(
+        Method.BBQ,
+        knots,
+        np.clip(knots + added, 0.0, 1.0),
+        parameters={"heaviest_buckets": float(len(binnings[int(np.argmax(weights))].values))},
+    )
 
 
 def _normal_binning(rates: BucketRates, below: FloatArray, buckets: int) -> _Binning:
     boundaries = quantile_boundaries(below, buckets)
     starts = boundaries[:-1]
+    sizes = np.add.reduceat(rates.totals, starts)
+    centres = np.add.reduceat(rates.totals * rates.scores, starts) / sizes
+    prior = np.maximum(centres * (1.0 - centres), _LEAST) / (1.0 + PRIOR_EXAMPLES / len(starts))
+    beyond = rates.rates - rates.scores
+    covariance = rates.covariance
+    if covariance is not None:
+        member = np.repeat(np.eye(len(starts)), np.diff(boundaries), axis=0)
+        both = covariance + member * prior @ member.T
+        solved = np.linalg.solve(both, beyond)
+        score = float(beyond @ solved) + float(np.linalg.slogdet(both)[1])
+        return _Binning(boundaries, -0.5 * score, prior * (solved @ member), centres)
     precision = 1.0 / rates.variance
     weight = np.add.reduceat(precision, starts)
-    mean = np.add.reduceat(precision * rates.rates, starts) / weight
-    spread = np.add.reduceat(precision * rates.rates**2, starts) - weight * mean**2
-    middle = 0.5 * (rates.edges[boundaries[1:]] + rates.edges[boundaries[:-1]])
-    prior = middle * (1.0 - middle) / (1.0 + PRIOR_EXAMPLES / len(starts))
-    score = spread + np.log1p(weight * prior) + (mean - middle) ** 2 / (prior + 1.0 / weight)
-    values = (weight * mean + middle / prior) / (weight + 1.0 / prior)
-    return _Binning(boundaries, -0.5 * float(score.sum()), values)
+    mean = np.add.reduceat(precision * beyond, starts) / weight
+    spread = np.add.reduceat(precision * beyond**2, starts) - weight * mean**2
+    each = spread + np.log1p(weight * prior) + mean**2 / (prior + 1.0 / weight)
+    values = weight * mean / (weight + 1.0 / prior)
+    return _Binning(boundaries, -0.5 * float(each.sum()), values, centres)
+
+
+def _weights(binnings: list[_Binning]) -> FloatArray:
+    scores = np.array([binning.log_score for binning in binnings])
+    shares = np.exp(scores - scores.max())
+    weights: FloatArray = shares / shares.sum()
+    return weights
 
 
 def _averaged(edges: FloatArray, binnings: list[_Binning]) -> Calibrator:
     """The binnings' average, weighted by their scores, on the edges of all that matter."""
-    scores = np.array([binning.log_score for binning in binnings])
-    weights = np.exp(scores - scores.max())
-    weights /= weights.sum()
+    weights = _weights(binnings)
     heavy = [i for i in np.argsort(-weights) if weights[i] > _NEGLIGIBLE]
     boundaries = np.unique(np.concatenate([binnings[i].boundaries for i in heavy]))
     values = np.zeros(len(boundaries) - 1)

@@ -8,6 +8,7 @@ from math import sqrt
 import numpy as np
 
 from fedassay.calibration.calibrator import Calibrator
+from fedassay.calibration.rates import misplaced, noise_covariance
 from fedassay.errors import SettingInvalid
 from fedassay.estimate import normal_quantile
 from fedassay.examples import FloatArray, IntArray
@@ -18,6 +19,7 @@ MAX_BINS = 10_000
 _FEW_BUCKETS = 2**11
 _PIECES = 16
 _SPLIT = 4
+_FEW_BINS = 50
 
 
 class Bins(Enum):
@@ -71,17 +73,34 @@ class BinTable:
 
     @cached_property
     def gap_variance(self) -> FloatArray:
-        """Variance of the gaps from sampling and privacy noise."""
-        found: FloatArray = self.gap_sampling + self.gap_noise
+        """Variance of the gaps from sampling, privacy noise and coarse cells."""
+        found: FloatArray = self.gap_sampling + self.gap_noise + self.gap_placing
+        return found
+
+    @cached_property
+    def gap_placing(self) -> FloatArray:
+        """Variance of the gaps from not knowing where in a bucket scores lie."""
+        variance = misplaced(self.histogram) / self.histogram.total**2
+        weights = np.zeros((self.bins, self.histogram.buckets))
+        share = np.maximum(self.shares.mean(axis=0), 0.0)
+        np.add.at(weights, (self.bin_of_piece, np.arange(self.histogram.buckets)[:, None]), share)
+        found: FloatArray = weights**2 @ variance
         return found
 
     @cached_property
     def gap_sampling(self) -> FloatArray:
-        """Variance of the gaps from rows being a sample."""
+        """Variance of the gaps from rows being a sample.
+
+        As if every bin had one example more, as uncertain as its prediction: where all labels of
+        a bin agree, that is not for certain.
+        """
         p = self.predictions
         total = self.histogram.total
         squares = self._summed(p * p)[0] + self._summed((1.0 - p) ** 2)[1]
-        found: FloatArray = np.maximum(squares / total - self.gaps**2, 0.0) / total
+        sizes = np.maximum(self.counts.sum(axis=0), 1.0)
+        one_more = np.maximum(self._summed(p * (1.0 - p)).sum(axis=0), 0.0) / sizes
+        spread = np.maximum((squares + one_more) / total - self.gaps**2, 0.0)
+        found: FloatArray = spread / total
         return found
 
     @cached_property
@@ -90,6 +109,14 @@ class BinTable:
         if self.histogram.noise.is_zero:
             return np.zeros(self.bins)
         return np.array([self.histogram.noise.variance(self._gap_of(j)) for j in range(self.bins)])
+
+    @cached_property
+    def gap_noise_covariance(self) -> FloatArray:
+        """The same between bins; among many bins, gaps count as erring apart."""
+        if self.histogram.noise.is_zero or self.bins > _FEW_BINS:
+            return np.diag(self.gap_noise)
+        weights = np.stack([self._gap_of(j) for j in range(self.bins)])
+        return noise_covariance(self.histogram.noise, weights)
 
     def gradient(self, of_bins: FloatArray) -> FloatArray:
         """How a weighted sum of the gaps moves with every count, label x bucket."""

@@ -28,6 +28,7 @@ class Method(Enum):
     SIGMOID = "sigmoid"
     BETA = "beta"
     TEMPERATURE = "temperature"
+    SMOOTH = "smooth"
 
     @property
     def is_monotone(self) -> bool:
@@ -95,8 +96,8 @@ class Calibrator:
             return self
         raise SettingInvalid(
             f"a monotone map was asked for; the {self.method.value} calibrator falls at "
-            f"{int((np.diff(self.values) < 0.0).sum())} places. Use isotonic, sigmoid, beta or "
-            "temperature."
+            f"{int((np.diff(self.values) < 0.0).sum())} places. Use smooth, isotonic, sigmoid, "
+            "beta or temperature."
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -11,18 +11,20 @@ from fedassay.calibration.binning import fit_binning
 from fedassay.calibration.calibrator import Calibrator, Method
 from fedassay.calibration.isotonic import fit_isotonic, isotonic_from
 from fedassay.calibration.parametric import BETA, FAMILIES, SIGMOID, TEMPERATURE, parametric_from
-from fedassay.calibration.rates import BucketRates, bucket_rates
+from fedassay.calibration.rates import MOST_BUCKETS, BucketRates, bucket_rates
+from fedassay.calibration.smooth import fit_smooth, smooth_from
 from fedassay.errors import SettingInvalid, SingleClass
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
 
 _FOLDS = 5
 _FEW = 4 * _FOLDS
-_FEWEST = 4
-_MOST_BUCKETS = 400
-# By how many standard deviations of the difference a map must beat the raw score: with 95 %
-# confidence, one-sided.
-_BETTER = 1.645
+_FEWEST = 3
+_PIECES = 8
+# By how many standard deviations of the difference a map must beat the raw score where curves
+# see no need for one, and by how many another method must beat the smooth curves.
+_CLEARLY = 3.0
+_LIKELY = 2.0
 
 Fit = Callable[[BucketRates], Calibrator]
 
@@ -45,20 +47,28 @@ CANDIDATES: dict[Method, Fit] = {
     Method.TEMPERATURE: _family(TEMPERATURE.method),
     Method.SIGMOID: _family(SIGMOID.method),
     Method.BETA: _family(BETA.method),
+    Method.SMOOTH: lambda rates: smooth_from(rates).calibrator,
     Method.ISOTONIC: _cautious,
     Method.BBQ: bbq_from,
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ExpectedError:
     """What cross-fitting says about one method."""
 
     method: Method
     mean_square: float
     """Mean squared distance to the true probability; may be negative by chance."""
-    gain_sd: float
-    """Standard deviation of the difference from the raw score's."""
+    predicted: FloatArray
+    """For every bucket, by maps that did not see it."""
+
+    def clear_of(self, other: "ExpectedError", rates: BucketRates) -> float:
+        """By how many standard deviations of the difference its error is smaller."""
+        shares = rates.totals / rates.totals.sum()
+        apart = 4.0 * shares**2 * (self.predicted - other.predicted) ** 2 * rates.variance
+        sd = sqrt(float(apart.sum()))
+        return (other.mean_square - self.mean_square) / sd if sd > 0.0 else 0.0
 
 
 def fit(
@@ -85,6 +95,8 @@ def fit(
             return fit_bbq(histogram, noise_aware=noise_aware)
         case Method.ISOTONIC:
             return fit_isotonic(histogram, noise_aware=noise_aware)
+        case Method.SMOOTH:
+            return fit_smooth(histogram, noise_aware=noise_aware)
         case _:
             rates = bucket_rates(histogram)
             used = rates if noise_aware else rates.without_noise()
@@ -94,13 +106,17 @@ def fit(
 def fit_auto(histogram: ScoreHistogram, *, monotone: bool = False) -> Calibrator:
     """The method with the smallest expected error, or none with the reason why.
 
+    The average of smooth curves says how probable it is that the raw score needs no map. If that
+    is less than even, or a method is clearly nearer to the truth in cross-fitting, the scores
+    are calibrated: by the smooth average, or by a method that cross-fitting puts before it.
+
     Buckets are dealt into five folds; every method is fitted without one and compared with its
     rates, whose sampling and noise variance is known and taken off. Where buckets are few
     and exact, a method sees them all, and what it gains by following their noise is added
     (Stein 1981).
     """
     try:
-        rates = bucket_rates(histogram, most=_MOST_BUCKETS)
+        rates = bucket_rates(histogram, most=MOST_BUCKETS).in_pieces(_PIECES)
     except SingleClass as error:
         return Calibrator.identity(f"not calibrated: {error}")
     if rates.noise_variance.any() and len(rates) < _FEWEST:
@@ -108,39 +124,35 @@ def fit_auto(histogram: ScoreHistogram, *, monotone: bool = False) -> Calibrator
             f"not calibrated: the tally has {len(rates)} bucket(s) clear of the privacy noise; at "
             f"least {_FEWEST} are needed to compare calibrators."
         )
+    smooth = smooth_from(rates)
     errors = expected_errors(rates, monotone=monotone)
-    raw = errors[Method.NONE]
     figures = ", ".join(f"{e.method.value} {_root(e.mean_square)}" for e in errors.values())
-    for expected in sorted(errors.values(), key=_pessimistic(raw)):
-        if expected.method is Method.NONE:
-            break
-        try:
-            found = CANDIDATES[expected.method](rates)
-        except SettingInvalid:
-            continue
-        name = expected.method.value
-        return replace(
-            found, reason=f"{name} has the smallest expected distance to the truth: {figures}."
+    chance = f"The raw score needs no map with probability {smooth.raw_share:.2g}."
+    method = _chosen(errors, rates, smooth.raw_share)
+    if method is Method.NONE:
+        return Calibrator.identity(
+            f"not calibrated: the raw score is expected to be better. {chance} "
+            f"Expected distances to the truth: {figures}."
         )
-    return Calibrator.identity(
-        "not calibrated: no method is expected to be nearer to the truth than the raw score "
-        f"by more than its uncertainty. Expected distances: {figures}."
+    found = smooth.calibrator if method is Method.SMOOTH else CANDIDATES[method](rates)
+    reason = f"{method.value}. {chance} Expected distances to the truth: {figures}."
+    return replace(found, reason=reason)
+
+
+def _chosen(errors: dict[Method, ExpectedError], rates: BucketRates, raw_share: float) -> Method:
+    raw, smooth = errors[Method.NONE], errors[Method.SMOOTH]
+    found = min(
+        (error for error in errors.values() if error is not raw),
+        key=lambda error: error.mean_square,
     )
-
-
-def _pessimistic(raw: ExpectedError) -> Callable[[ExpectedError], float]:
-    def judged(error: ExpectedError) -> float:
-        if error.method is Method.NONE:
-            return raw.mean_square
-        return error.mean_square + _BETTER * error.gain_sd
-
-    return judged
+    if raw_share > 0.5 and found.clear_of(raw, rates) < _CLEARLY:
+        return Method.NONE
+    return found.method if found.clear_of(smooth, rates) > _LIKELY else Method.SMOOTH
 
 
 def expected_errors(rates: BucketRates, *, monotone: bool = False) -> dict[Method, ExpectedError]:
     """Every candidate's expected error; those that cannot be fitted are left out."""
     shares = rates.totals / rates.totals.sum()
-    raw = rates.scores
     is_exact = not rates.noise_variance.any()
     judge = _moved if is_exact and len(rates) < _FEW else _crossed
     found = {}
@@ -152,8 +164,7 @@ def expected_errors(rates: BucketRates, *, monotone: bool = False) -> dict[Metho
         except SettingInvalid:
             continue
         square = (rates.rates - predicted) ** 2 + (2.0 * slopes - 1.0) * rates.variance
-        gain = 4.0 * shares**2 * (predicted - raw) ** 2 * rates.variance
-        found[method] = ExpectedError(method, float(shares @ square), sqrt(float(gain.sum())))
+        found[method] = ExpectedError(method, float(shares @ square), predicted)
     return found
 
 

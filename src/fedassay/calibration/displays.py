@@ -10,6 +10,7 @@ from fedassay.calibration.calibrator import Calibrator
 from fedassay.calibration.ece import ece
 from fedassay.estimate import Estimate
 from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.displays import axes_or_new
 
 
 @dataclass(slots=True, eq=False)
@@ -44,13 +45,10 @@ class CalibrationDisplay:
 
     def plot(self, *, ax: Any = None) -> Self:
         """Draw on the given axes, or on new ones."""
-        if ax is None:
-            import matplotlib.pyplot as plt
-
-            ax = plt.subplots(figsize=(5, 5), layout="constrained")[1]
-        self.ax_ = ax
+        self.ax_ = ax = axes_or_new(ax)
         shown = self.diagram
         low, high = (np.clip(end, 0.0, 1.0) for end in (shown.low, shown.high))
+        error = "ECE = {:.4f} [{:.4f}, {:.4f}]".format(self.ece.value, *self.ece.interval())
         # Only what is shown is clipped to where a rate can lie.
         true = np.clip(shown.prob_true, 0.0, 1.0)
         ax.plot([0, 1], [0, 1], linestyle=":", color="grey", linewidth=1, label="calibrated")
@@ -61,7 +59,7 @@ class CalibrationDisplay:
             marker="o",
             markersize=4,
             linewidth=1,
-            label=f"{self.name} (ECE = {self.ece.value:.4f})",
+            label=f"{self.name} ({error})",
         )
         largest = max(float(shown.share.max()), 1e-300) if len(shown.share) else 1.0
         ax.vlines(

@@ -1,13 +1,13 @@
 """Calibration error of a score, or of a calibrated one, read from a histogram."""
 
-from dataclasses import replace
 from math import pi, sqrt
 
 import numpy as np
 
 from fedassay.calibration.bins import Bins, BinTable, bin_table
 from fedassay.calibration.calibrator import Calibrator
-from fedassay.estimate import Estimate, normal_quantile
+from fedassay.calibration.sumofsizes import LargestSize, SumOfSizes, folded_mean
+from fedassay.estimate import Estimate
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.delta import too_few
@@ -25,7 +25,8 @@ def ece(
 
     The plain sum grows with sampling and privacy noise, even where all gaps are nil. Debiased,
     each gap's expected size is taken given what was seen of it and the spread of all gaps
-    beyond their noise; where there is little noise both are the same.
+    beyond their noise; where there is little noise both are the same. The interval is that of the
+    population's ECE either way, and holds near zero too (`SumOfSizes`).
 
     >>> h = ScoreHistogram.from_scores([0, 1] * 50, [0.25, 0.75] * 50)
     >>> round(ece(h, debiased=False).value, 3)
@@ -36,8 +37,7 @@ def ece(
         return undefined
     table = bin_table(histogram, bins=bins, strategy=strategy, calibrator=calibrator)
     sizes, slopes = _sizes(table, debiased=debiased)
-    found = _estimate(table, float(sizes.sum()), slopes, np.ones(table.bins))
-    return _reaching_zero(found) if debiased and _may_be_calibrated(table) else found
+    return _sum_of_sizes(table, sizes, slopes)
 
 
 def mce(
@@ -57,10 +57,17 @@ def mce(
     clear = table.mass > 2.0 * np.sqrt(table.gap_noise)
     rates = np.where(clear, sizes / np.where(clear, table.mass, 1.0), 0.0)
     worst = int(np.argmax(rates))
-    if not clear[worst]:
-        return _estimate(table, 0.0, slopes, np.ones(table.bins))
-    only = np.where(np.arange(table.bins) == worst, 1.0 / table.mass[worst], 0.0)
-    return _estimate(table, float(rates[worst]), slopes, only)
+    only = np.where(np.arange(table.bins) == worst, 1.0 / np.where(clear, table.mass, 1.0), 0.0)
+    found = _estimate(table, float(rates[worst]), slopes, only * clear)
+    square = table.mass[clear] ** 2
+    return LargestSize(
+        value=found.value,
+        noise_sd=found.noise_sd,
+        sampling_sd=found.sampling_sd,
+        rates=table.gaps[clear] / table.mass[clear],
+        rate_noise=(table.gap_noise + table.gap_placing)[clear] / square,
+        rate_sampling=table.gap_sampling[clear] / square,
+    )
 
 
 def signed_gap(histogram: ScoreHistogram, *, calibrator: Calibrator | None = None) -> Estimate:
@@ -86,36 +93,18 @@ def _sizes(table: BinTable, *, debiased: bool) -> tuple[FloatArray, FloatArray]:
     return folded_mean(part * gaps, np.sqrt(part * variance))
 
 
-def _may_be_calibrated(table: BinTable) -> bool:
-    """Whether noise alone would explain the gaps, by a chi-square test at 5 %."""
-    from scipy.special import chdtrc
-
-    known = table.gap_variance > 0.0
-    square = float((table.gaps[known] ** 2 / table.gap_variance[known]).sum())
-    return bool(chdtrc(int(known.sum()), square) > 0.05) if known.any() else False
-
-
-def _reaching_zero(estimate: Estimate) -> Estimate:
-    """The same with errors so large that the 95 % interval holds 0."""
-    sd = sqrt(estimate.noise_sd**2 + estimate.sampling_sd**2)
-    if sd == 0.0:
-        return estimate
-    growth = max(estimate.value / (normal_quantile(0.975) * sd), 1.0)
-    return replace(
-        estimate,
-        noise_sd=growth * estimate.noise_sd,
-        sampling_sd=growth * estimate.sampling_sd,
+def _sum_of_sizes(table: BinTable, sizes: FloatArray, slopes: FloatArray) -> Estimate:
+    plain = _estimate(table, float(sizes.sum()), slopes, np.ones(table.bins))
+    return SumOfSizes(
+        value=plain.value,
+        noise_sd=plain.noise_sd,
+        sampling_sd=plain.sampling_sd,
+        binning_bound=plain.binning_bound,
+        binning_sd=plain.binning_sd,
+        gaps=table.gaps,
+        gap_noise=table.gap_noise_covariance + np.diag(table.gap_placing),
+        gap_sampling=table.gap_sampling,
     )
-
-
-def folded_mean(mean: FloatArray, sd: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The mean of |X| for a normal X, and its derivative by the mean."""
-    from scipy.special import erf
-
-    spread = sd > 0.0
-    ratio = np.where(spread, mean / np.where(spread, sd, 1.0), 0.0)
-    lean = np.where(spread, erf(ratio / sqrt(2.0)), np.sign(mean))
-    return sd * sqrt(2.0 / pi) * np.exp(-0.5 * ratio**2) + mean * lean, lean
 
 
 def _estimate(table: BinTable, value: float, slopes: FloatArray, weights: FloatArray) -> Estimate:

@@ -137,6 +137,12 @@ class BetaCalibrator(HistogramCalibrator):
     _method = Method.BETA
 
 
+class SmoothCalibrator(HistogramCalibrator):
+    """Smooth curves of every roughness, averaged."""
+
+    _method = Method.SMOOTH
+
+
 class TemperatureCalibrator(HistogramCalibrator):
     """One temperature for the log-odds."""
 

@@ -95,8 +95,8 @@ def parametric_from(rates: BucketRates, family: Family) -> Calibrator:
 
 def curve(family: Family, parameters: FloatArray) -> Calibrator:
     """The curve as a fine piecewise linear map."""
-    scores = _knots()
-    values = _expit(parameters @ family.features(np.clip(scores, NEAREST, 1.0 - NEAREST)))
+    scores = knots()
+    values = expit(parameters @ family.features(np.clip(scores, NEAREST, 1.0 - NEAREST)))
     named = dict(zip(family.names, map(float, parameters), strict=True))
     return Calibrator(family.method, scores, values, parameters=named)
 
@@ -121,7 +121,7 @@ def _scored(
         found, loss = tried, new
         if moved <= 1e-13 * abs(loss):
             break
-        shown = _expit(found @ features)
+        shown = expit(found @ features)
         mean = rates.averaged(shown)
         slope = rates.averaged(shown * (1.0 - shown) * features[free])
         weighted = slope * (weights / np.maximum(mean * (1.0 - mean), 1e-12))
@@ -146,20 +146,21 @@ def _runs_off(family: Family) -> SettingInvalid:
 def _loss(
     rates: BucketRates, features: FloatArray, parameters: FloatArray, weights: FloatArray
 ) -> float:
-    mean = np.clip(rates.averaged(_expit(parameters @ features)), 1e-300, 1.0 - 1e-16)
+    mean = np.clip(rates.averaged(expit(parameters @ features)), 1e-300, 1.0 - 1e-16)
     each = rates.rates * np.log(mean) + (1.0 - rates.rates) * np.log1p(-mean)
     return -float(weights @ each)
 
 
-def _knots() -> FloatArray:
+def knots() -> FloatArray:
     """Points dense on the scale of scores and, towards the ends, of log-odds."""
     small = np.geomspace(NEAREST, 2.0**-5, 80)
     middle = np.linspace(2.0**-5, 1.0 - 2.0**-5, 241)
     return np.unique(np.concatenate([[0.0], small, middle, 1.0 - small, [1.0]]))
 
 
-def _expit(x: FloatArray) -> FloatArray:
-    from scipy.special import expit
+def expit(log_odds: FloatArray) -> FloatArray:
+    """The probability at given log-odds."""
+    from scipy import special
 
-    found: FloatArray = expit(x)
+    found: FloatArray = special.expit(log_odds)
     return found

@@ -1,6 +1,6 @@
 """Positive rates of a histogram's buckets, with what sampling and privacy noise do to them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
@@ -9,11 +9,16 @@ from fedassay.errors import SettingInvalid, SingleClass
 from fedassay.examples import FloatArray, IntArray
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.delta import missing_class
+from fedassay.noise import NoiseModel
 
 # A bucket's size must stand this many standard deviations clear of its noise.
 CLEAR = 3.0
+# More tell calibrators no more.
+MOST_BUCKETS = 400
 _FEW_BUCKETS = 2**11
 _PIECES = 8
+_MISPLACED = 0.1
+_FEW_CORRELATED = 48
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,12 +33,14 @@ class BucketRates:
     totals: FloatArray
     positives: FloatArray
     noise_variance: FloatArray
-    """Variance of positives - rate x total from privacy noise, at the expected rate."""
+    """Variance of positives - rate x total from privacy noise and coarse cells."""
     piece_starts: IntArray
     """The first piece of every bucket."""
     piece_scores: FloatArray
     piece_shares: FloatArray
     """What part of its bucket a piece is; a bucket's pieces add up to 1."""
+    noise_covariance: FloatArray | None = None
+    """The same between buckets, where they are few; neighbours may err in opposite ways."""
 
     def __len__(self) -> int:
         return len(self.totals)
@@ -85,17 +92,18 @@ class BucketRates:
         found: FloatArray = rate * (1.0 - rate) / self.effective
         return found
 
+    @property
+    def covariance(self) -> FloatArray | None:
+        """The same between buckets, where it is known."""
+        if self.noise_covariance is None:
+            return None
+        found = self.noise_covariance / self.totals / self.totals[:, None]
+        np.fill_diagonal(found, self.variance)
+        return found
+
     def without_noise(self) -> "BucketRates":
         """The same counts, taken at face value."""
-        return BucketRates(
-            self.edges,
-            self.totals,
-            self.positives,
-            np.zeros_like(self.totals),
-            self.piece_starts,
-            self.piece_scores,
-            self.piece_shares,
-        )
+        return replace(self, noise_variance=np.zeros_like(self.totals), noise_covariance=None)
 
     def only(self, kept: IntArray) -> "BucketRates":
         """Some of the buckets, for cross-fitting; each then reaches to the next one kept."""
@@ -110,6 +118,29 @@ class BucketRates:
             np.concatenate([[0], np.cumsum(sizes)[:-1]]),
             self.piece_scores[pieces],
             self.piece_shares[pieces],
+            None if self.noise_covariance is None else self.noise_covariance[np.ix_(kept, kept)],
+        )
+
+    def in_pieces(self, most: int) -> "BucketRates":
+        """The same with at most so many pieces a bucket, neighbours averaged."""
+        ends = np.append(self.piece_starts[1:], len(self.piece_scores))
+        sizes = ends - self.piece_starts
+        if int(sizes.max()) <= most:
+            return self
+        owner = np.repeat(np.arange(len(self)), sizes)
+        place = (np.arange(len(owner)) - self.piece_starts[owner]) * np.minimum(most, sizes)[owner]
+        group = owner * most + place // sizes[owner]
+        starts = np.flatnonzero(np.diff(group, prepend=-1))
+        shares = np.add.reduceat(self.piece_shares, starts)
+        weighted = np.add.reduceat(self.piece_shares * self.piece_scores, starts)
+        scores = np.where(
+            shares > 0.0, weighted / np.where(shares > 0.0, shares, 1.0), self.piece_scores[starts]
+        )
+        return replace(
+            self,
+            piece_starts=np.searchsorted(group[starts], np.arange(len(self)) * most),
+            piece_scores=scores,
+            piece_shares=shares,
         )
 
 
@@ -137,8 +168,13 @@ def bucket_rates(histogram: ScoreHistogram, *, most: int | None = None) -> Bucke
     )
     if histogram.noise.is_zero:
         return rates
-    noise = _noise_variance(merged, rates.expected)
-    return BucketRates(merged.edges, totals, merged.positives, noise, starts, scores, shares)
+    placing = np.add.reduceat(misplaced(histogram), boundaries[:-1])
+    weights = _residuals(rates.expected)
+    if merged.buckets > _FEW_CORRELATED:
+        noise = np.array([merged.noise.variance(each) for each in weights])
+        return replace(rates, noise_variance=noise + placing)
+    covariance = noise_covariance(merged.noise, weights)
+    return replace(rates, noise_variance=np.diag(covariance) + placing, noise_covariance=covariance)
 
 
 def require_classes(histogram: ScoreHistogram) -> None:
@@ -159,8 +195,10 @@ def quantile_boundaries(cumulative: FloatArray, buckets: int) -> IntArray:
     # k M / B is as exact as floats allow, so that a cut on a whole count falls on it.
     wanted = np.arange(1, buckets) * cumulative[-1] / buckets
     cuts = np.searchsorted(cumulative, wanted, side="left")
-    cuts = np.unique(cuts[(cumulative[cuts] < cumulative[-1]) & (cumulative[cuts] > 0.0)])
-    return np.concatenate([[0], cuts, [len(cumulative) - 1]])
+    below = cumulative[cuts]
+    # Cuts rise: one that repeats the one before is no other.
+    kept = (below < cumulative[-1]) & (below > 0.0) & (np.diff(cuts, prepend=-1) > 0)
+    return np.concatenate([[0], cuts[kept], [len(cumulative) - 1]])
 
 
 def _clear_boundaries(histogram: ScoreHistogram) -> IntArray:
@@ -209,17 +247,42 @@ def _pieces(
     return np.searchsorted(owner, np.arange(len(starts))), scores[filled], shares[filled]
 
 
+def misplaced(histogram: ScoreHistogram) -> FloatArray:
+    """Variance of a bucket's sum of scores from not knowing where inside they lie.
+
+    Interpolation moves a bucket's mean score away from its middle, and errs about as much.
+    """
+    if not histogram.smooth or histogram.buckets > _FEW_BUCKETS:
+        return np.zeros(histogram.buckets)
+    edges, counts = pieces_of(histogram, _PIECES)
+    sizes = counts.sum(axis=0).reshape(-1, _PIECES)
+    middle = 0.5 * (edges[:-1] + edges[1:]).reshape(-1, _PIECES)
+    lean = (sizes * (middle - middle.mean(axis=1, keepdims=True))).sum(axis=1)
+    least = _MISPLACED * sizes.sum(axis=1) * histogram.widths**2
+    found: FloatArray = lean**2 + least**2
+    return found
+
+
 def pieces_of(histogram: ScoreHistogram, parts: int) -> tuple[FloatArray, FloatArray]:
     """Edges and counts without negative ones, each bucket cut into equal parts."""
     rising = histogram.monotone()
     return (rising.edges, rising.counts) if parts == 1 else rising.refined(parts)
 
 
-def _noise_variance(merged: ScoreHistogram, rate: FloatArray) -> FloatArray:
-    """Variance of positives - rate x total, for every bucket."""
-    found = np.empty(merged.buckets)
-    for bucket in range(merged.buckets):
-        weights = np.zeros_like(merged.counts)
-        weights[:, bucket] = -rate[bucket], 1.0 - rate[bucket]
-        found[bucket] = merged.noise.variance(weights)
+def _residuals(rates: FloatArray) -> FloatArray:
+    """Weights of positives - rate x total, bucket x label x bucket."""
+    buckets = len(rates)
+    weights = np.zeros((buckets, 2, buckets))
+    each = np.arange(buckets)
+    weights[each, 0, each], weights[each, 1, each] = -rates, 1.0 - rates
+    return weights
+
+
+def noise_covariance(noise: NoiseModel, weights: FloatArray) -> FloatArray:
+    """Covariances of weighted sums of the counts; weights are sum x label x bucket."""
+    own = np.array([noise.variance(each) for each in weights])
+    found = np.diag(own)
+    for i, j in zip(*np.triu_indices(len(own), 1), strict=True):
+        both = noise.variance(weights[i] + weights[j])
+        found[i, j] = found[j, i] = 0.5 * (both - own[i] - own[j])
     return found

@@ -12,6 +12,7 @@ from fedassay.cli.demo import demo
 from fedassay.cli.federation import federation_app
 from fedassay.cli.files import answer, new_survey, show, tally
 from fedassay.cli.ledger import app as ledger_app
+from fedassay.cli.plan import plan
 from fedassay.cli.simulate import simulate_command
 from fedassay.errors import FedassayError
 
@@ -28,6 +29,7 @@ survey_app = typer.Typer(help="Make a survey: what both sides agree on.", no_arg
 survey_app.command("new")(new_survey)
 app.command("demo")(demo)
 app.command("simulate")(simulate_command)
+app.command("plan")(plan)
 app.add_typer(survey_app, name="survey")
 app.add_typer(federation_app, name="federation")
 app.command("answer")(answer)

@@ -12,6 +12,7 @@ from fedassay.cli import options
 from fedassay.cli.console import err, out, progress
 from fedassay.engines.apply import apply_file
 from fedassay.engines.tables import row_count
+from fedassay.estimate import Estimate
 from fedassay.histogram import ScoreHistogram
 from fedassay.survey import Survey
 
@@ -26,6 +27,7 @@ class MethodChoice(Enum):
     SIGMOID = "sigmoid"
     BETA = "beta"
     TEMPERATURE = "temperature"
+    SMOOTH = "smooth"
 
     @property
     def method(self) -> Method | None:
@@ -44,6 +46,12 @@ def calibrate(
     monotone: Annotated[
         bool, typer.Option("--monotone", help="Refuse a map that would change ranks.")
     ] = False,
+    test: Annotated[
+        Path | None,
+        typer.Option(
+            "--test", metavar="ASSESSMENT", help="Of other clients: judge the map on them."
+        ),
+    ] = None,
 ) -> None:
     """Fit a calibrator to an assessment's tally; no rows are needed.
 
@@ -52,13 +60,20 @@ def calibrate(
       fedassay calibrate result/assessment.json -o calibrator.json
 
       fedassay calibrate result/assessment.json --method isotonic -o calibrator.json
+
+      fedassay calibrate half.json --test other-half.json -o calibrator.json
     """
     loaded = Assessment.load(assessment)
     histogram = loaded.histogram()
+    tested = None if test is None else Assessment.load(test).histogram()
     found = _fitted(histogram, loaded.survey, method.method, monotone=monotone)
     found.save(output)
     out.print(f"Wrote {output}: {found.method.value}, {len(found.values):,} values.", markup=False)
-    out.print(f"ECE of the scores, 20 bins: {_shown(histogram)}", markup=False)
+    out.print(f"ECE of the scores, 20 bins: {_shown(ece(histogram))}", markup=False)
+    if tested is not None:
+        out.print(f"On the test clients: {_shown(ece(tested))}", markup=False)
+        after = _shown(ece(tested, calibrator=found))
+        out.print(f"On the test clients, calibrated: {after}", markup=False)
     if found.reason:
         err.print(found.reason, markup=False, soft_wrap=True)
 
@@ -73,8 +88,7 @@ def _fitted(
     return found.require_monotone() if monotone else found
 
 
-def _shown(histogram: ScoreHistogram) -> str:
-    estimate = ece(histogram)
+def _shown(estimate: Estimate) -> str:
     if not estimate.is_available:
         return "not enough data"
     low, high = estimate.interval()

@@ -8,6 +8,7 @@ import numpy as np
 
 from fedassay.client import make_answer
 from fedassay.decode import Readout, decode
+from fedassay.draws import randomised, split_levels
 from fedassay.engines.tables import Cohort
 from fedassay.examples import Examples, IntArray
 from fedassay.histogram import ScoreHistogram
@@ -37,15 +38,8 @@ def tally_cohort(survey: Survey, cohort: Cohort, *, randomness: SimulatedRandomn
     cohort = _limited(survey, cohort, generator)
     # the grid finds leaf cells, for the clients that report on each level,
     leaves, reports = _leaves_per_level(survey, cohort, generator)
-    # the hierarchy sums cells up to the level,
-    per_level = [survey.hierarchy.at_level(counts, i) for i, counts in enumerate(leaves)]
-    # the mechanisms randomise what clients send, here summed over all clients,
-    sums = [
-        mechanism.cohort(counts, reports=clients, generator=generator)
-        for mechanism, counts, clients in zip(survey.mechanisms, per_level, reports, strict=True)
-    ]
-    # and the tally is what arrives.
-    return Tally(survey.fingerprint, reports, np.concatenate([counts.ravel() for counts in sums]))
+    # levels sum cells up, mechanisms randomise what clients send, and the tally is what arrives.
+    return randomised(survey, leaves, reports=reports, generator=generator)
 
 
 def _limited(survey: Survey, cohort: Cohort, generator: np.random.Generator) -> Cohort:
@@ -74,14 +68,10 @@ def _leaves_per_level(
 ) -> tuple[list[IntArray], tuple[int, ...]]:
     """Leaf counts and number of the clients that report on each level."""
     levels = survey.hierarchy.levels
-    if not isinstance(survey.levels, OneLevel):
-        return [survey.grid.count(cohort.examples)] * levels, (cohort.clients,) * levels
-    shares = [float(share) for share in survey.levels.shares]
-    if cohort.client_of_row is None:
+    if cohort.client_of_row is None or not isinstance(survey.levels, OneLevel):
         counts = survey.grid.count(cohort.examples)
-        split = generator.multinomial(counts, shares)
-        silent = generator.multinomial(cohort.clients - int(counts.sum()), shares)
-        return list(np.moveaxis(split, -1, 0)), tuple((split.sum(axis=(0, 1)) + silent).tolist())
+        return split_levels(survey, counts, clients=cohort.clients, generator=generator)
+    shares = [float(share) for share in survey.levels.shares]
     level_of_client = generator.choice(levels, size=cohort.clients, p=shares)
     level_of_row = level_of_client[cohort.client_of_row]
     leaves = [

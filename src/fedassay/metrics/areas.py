@@ -8,7 +8,12 @@ from fedassay.errors import SettingInvalid
 from fedassay.estimate import Estimate, Shape
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram, monotone_slopes
-from fedassay.metrics.delta import counts_estimate, missing_class
+from fedassay.metrics.delta import (
+    counts_estimate,
+    gradient_of_buckets,
+    missing_class,
+    weighted_sum,
+)
 
 # In a bucket, the cumulative count at part t is a cubic in t, linear in (slope at the start,
 # rise, slope at the end). So the pairs with the positive above, the integral of negatives below
@@ -52,12 +57,7 @@ def roc_auc(histogram: ScoreHistogram, *, max_fpr: float | None = None) -> Estim
     p, n = histogram.positives, histogram.negatives
     P, N = histogram.total_positives, histogram.total_negatives
     within = _pairs_within(histogram, histogram.counts)
-    negatives_below = histogram.cumulative[0, :-1]
-    area = float((p @ negatives_below + within.sum()) / (P * N))
-    # An example's placement: the share of the other class that it is ranked above or below.
-    placement_n = (negatives_below + 0.5 * n) / N
-    placement_p = 1.0 - (histogram.cumulative[1, :-1] + 0.5 * p) / P
-    gradient = np.stack([(placement_p - area) / N, (placement_n - area) / P])
+    area, gradient = _area(histogram, within)
     bound = np.maximum(np.abs(within), np.abs(p * n - within)).sum() / abs(P * N)
     return Estimate(
         value=area,
@@ -68,6 +68,24 @@ def roc_auc(histogram: ScoreHistogram, *, max_fpr: float | None = None) -> Estim
         shape=Shape.LOGIT,
         trials=max(min(P, N), 1.0),
     )
+
+
+def even_area(histogram: ScoreHistogram) -> tuple[float, float]:
+    """`eq:histauc` to the letter, halves of the pairs within buckets, and its noise."""
+    area, gradient = _area(histogram, 0.5 * histogram.positives * histogram.negatives)
+    return area, sqrt(histogram.noise.variance(gradient))
+
+
+def _area(histogram: ScoreHistogram, within: FloatArray) -> tuple[float, FloatArray]:
+    """The area, and how it moves with each count if pairs within buckets count by halves."""
+    p, n = histogram.positives, histogram.negatives
+    P, N = histogram.total_positives, histogram.total_negatives
+    negatives_below = histogram.cumulative[0, :-1]
+    area = (weighted_sum(p, negatives_below) + float(within.sum())) / (P * N)
+    # An example's placement: the share of the other class that it is ranked above or below.
+    placement_n = (negatives_below + 0.5 * n) / N
+    placement_p = 1.0 - (histogram.cumulative[1, :-1] + 0.5 * p) / P
+    return area, np.stack([(placement_p - area) / N, (placement_n - area) / P])
 
 
 def _binning_sd(histogram: ScoreHistogram, area: float) -> float:
@@ -84,33 +102,20 @@ def _binning_sd(histogram: ScoreHistogram, area: float) -> float:
     order = np.maximum((p - tied_p) * (n - tied_n) * (p + n + 1.0) / 12.0, 0.0).sum()
     open_pairs = 0.5 * np.maximum(p * n - tied_p * tied_n, 0.0).sum() / abs(pairs)
     every_second = np.append(np.arange(0, histogram.buckets, 2), histogram.buckets)
-    halved = histogram.merge(np.unique(every_second))
-    within = _pairs_within(halved, halved.counts).sum()
-    coarse = float((halved.positives @ halved.cumulative[0, :-1] + within) / pairs)
+    halved = histogram.merge(every_second)
+    within = float(_pairs_within(halved, halved.counts).sum())
+    coarse = (weighted_sum(halved.positives, halved.cumulative[0, :-1]) + within) / pairs
     return sqrt(order / pairs**2 + ((coarse - area) / 4.0) ** 2 + (2.0 * open_pairs**3) ** 2)
 
 
 def _noise_sd(histogram: ScoreHistogram, gradient: FloatArray) -> float:
-    """Noise through the gradient; that of the pairs within buckets is taken numerically.
-
-    Pairs within a bucket depend on its own counts and its two neighbours', so buckets three
-    apart can be moved at once.
-    """
+    """Noise through the gradient; that of the pairs within buckets is taken by differences."""
     if histogram.noise.is_zero:
         return 0.0
     if histogram.smooth and 2 < histogram.buckets <= _FEW_BUCKETS:
         pairs = histogram.total_positives * histogram.total_negatives
-        gradient = gradient - 0.5 * histogram.counts[::-1] / pairs
-        counts = histogram.counts
-        for label in (0, 1):
-            step = 1e-5 * max(float(np.abs(counts[label]).max()), 1.0)
-            for first in range(3):
-                moved = np.zeros_like(counts)
-                moved[label, first::3] = step
-                change = _pairs_within(histogram, counts + moved)
-                change = (change - _pairs_within(histogram, counts - moved)) / (2.0 * step)
-                spread = change + np.append(change[1:], 0.0) + np.append(0.0, change[:-1])
-                gradient[label, first::3] += spread[first::3] / pairs
+        within = gradient_of_buckets(histogram, lambda counts: _pairs_within(histogram, counts))
+        gradient = gradient + (within - 0.5 * histogram.counts[::-1]) / pairs
     return sqrt(histogram.noise.variance(gradient))
 
 
@@ -133,7 +138,7 @@ def _pairs_within(histogram: ScoreHistogram, counts: FloatArray) -> FloatArray:
     starts, ends = slopes[:, :-1] * histogram.widths, slopes[:, 1:] * histogram.widths
     negatives = np.stack([starts[0], n, ends[0]])
     positives = np.stack([starts[1], p, ends[1]])
-    pairs: FloatArray = (negatives * (_PAIRS @ positives)).sum(axis=0)
+    pairs: FloatArray = np.einsum("ib,ij,jb->b", negatives, _PAIRS, positives)
     return pairs
 
 
@@ -160,7 +165,7 @@ def _partial_auc(histogram: ScoreHistogram, max_fpr: float) -> Estimate:
     part = (max_fpr - fpr[last]) / room if room > 0.0 else 0.0
     ceiling = tpr[last] + part * (tpr[last + 1] - tpr[last]) if room > 0.0 else tpr[last]
     steps = np.diff(fpr[: last + 1])
-    area = float(steps @ (tpr[:last] + tpr[1 : last + 1]) / 2.0)
+    area = weighted_sum(steps, tpr[:last] + tpr[1 : last + 1]) / 2.0
     area += (max_fpr - float(fpr[last])) * float(tpr[last] + ceiling) / 2.0
     # McClish's standardisation: 1 is perfect, 1/2 is chance.
     floor = max_fpr**2 / 2.0

@@ -7,11 +7,12 @@ import numpy as np
 from fedassay.estimate import Estimate
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
-from fedassay.metrics.delta import CLEAR_OF_NOISE, counts_estimate, missing_class
+from fedassay.metrics.delta import CLEAR_OF_NOISE, counts_estimate, missing_class, weighted_sum
 
 _FEW_BUCKETS = 2**11
 _PARTS = 8
 _PLACES = 9
+_LARGE = 16.0
 
 
 def average_precision(histogram: ScoreHistogram) -> Estimate:
@@ -24,21 +25,23 @@ def average_precision(histogram: ScoreHistogram) -> Estimate:
         return undefined
     P = histogram.total_positives
     mean, low, high, tie, drift = _mean_precisions(histogram)
-    value = float(histogram.positives @ mean / P)
+    value = weighted_sum(histogram.positives, mean) / P
     positives = np.maximum(histogram.positives, 0.0)
     untied = positives - np.minimum(histogram.ties[1], positives)
     spiked = np.minimum(histogram.spikes[1], untied)
     loose = ((untied - spiked) * (high - low) ** 2 / 12.0).sum()
     # Whether a spike in a wide bucket is one score or several close ones is not known.
     spike = (spiked * (high - tie)).sum() / 4.0
-    bound = float(max(positives @ (high - mean), positives @ (mean - low)) / P)
-    expected = float(max(untied @ (high - mean), untied @ (mean - low)) / P) ** 2 / 3.0
+    above, below = high - mean, mean - low
+    bound = max(weighted_sum(positives, above), weighted_sum(positives, below)) / P
+    likely = max(weighted_sum(untied, above), weighted_sum(untied, below)) / P
+    drifted = weighted_sum(positives, drift) / 2.0
     return counts_estimate(
         histogram,
         value,
         _gradient(histogram, value),
         binning_bound=bound,
-        binning_sd=sqrt((loose + spike**2 + (positives @ drift / 2.0) ** 2) / P**2 + expected**2),
+        binning_sd=sqrt((loose + spike**2 + drifted**2) / P**2 + (likely**2 / 3.0) ** 2),
     )
 
 
@@ -83,12 +86,24 @@ def _mixed_in_parts(histogram: ScoreHistogram, tp: FloatArray, fp: FloatArray) -
 
 def _mean_of(tp: FloatArray, ranks: FloatArray, offset: FloatArray, pace: FloatArray) -> FloatArray:
     """The mean over k = 1..ranks of (tp + k) / (offset + pace k), in closed form."""
-    from scipy.special import digamma
-
     base = offset / pace
-    tail = digamma(base + ranks + 1.0) - digamma(base + 1.0)
+    tail = _digamma(base + ranks + 1.0) - _digamma(base + 1.0)
     mean: FloatArray = 1.0 / pace + (tp - base) / pace * tail / ranks
     return mean
+
+
+def _digamma(x: FloatArray) -> FloatArray:
+    """The digamma function; from 16 upwards by its asymptotic series, to 1e-12."""
+    inverse = 1.0 / x
+    square = inverse * inverse
+    series: FloatArray = np.log(np.maximum(x, _LARGE)) - inverse * 0.5
+    series -= square * (1.0 / 12.0 - square * (1.0 / 120.0 - square / 252.0))
+    small = x < _LARGE
+    if small.any():
+        from scipy.special import digamma
+
+        series[small] = digamma(x[small])
+    return series
 
 
 def _noise_above(histogram: ScoreHistogram) -> FloatArray:

@@ -1,5 +1,6 @@
 """From a metric's gradient to its errors, by the delta method."""
 
+from collections.abc import Callable
 from math import sqrt
 
 import numpy as np
@@ -33,12 +34,50 @@ def counts_estimate(
     )
 
 
+def weighted_sum(weights: FloatArray, values: FloatArray) -> float:
+    """The sum of products; the threads that BLAS would start cost more than they save."""
+    return float(np.einsum("i,i->", weights, values))
+
+
 def sampling_variance(histogram: ScoreHistogram, gradient: FloatArray) -> float:
     """The variance from rows being a multinomial sample over label x bucket."""
     weighted = histogram.counts * gradient
     total = histogram.total
     mean = float(weighted.sum()) / total
     return max(float((weighted * gradient).sum()) - mean * mean * total, 0.0)
+
+
+def gradient_of_buckets(
+    histogram: ScoreHistogram, of_bucket: Callable[[FloatArray], FloatArray]
+) -> FloatArray:
+    """How a sum over buckets moves with each count (label x bucket), by differences.
+
+    `of_bucket` gives every bucket's part, as one row, from counts (label x bucket); it may
+    look at the bucket and its two neighbours, as the cubic does, so buckets three apart are
+    moved at once. The step is the counts' own noise: across a kink of the cubic, as
+    beside an empty bucket, what matters is the slope over the distance that noise moves them.
+    """
+    counts = histogram.counts
+    noise_sd = _cell_noise_sd(histogram)
+    gradient = np.zeros_like(counts)
+    for label in (0, 1):
+        step = max(1e-5 * max(float(np.abs(counts[label]).max()), 1.0), noise_sd)
+        for first in range(3):
+            moved = np.zeros_like(counts)
+            moved[label, first::3] = step
+            change = (of_bucket(counts + moved) - of_bucket(counts - moved)) / (2.0 * step)
+            spread = change + np.append(change[1:], 0.0) + np.append(0.0, change[:-1])
+            gradient[label, first::3] = spread[first::3]
+    return gradient
+
+
+def _cell_noise_sd(histogram: ScoreHistogram) -> float:
+    """The root mean square noise of single counts; signs take turns, so that sums cancel."""
+    if histogram.noise.is_zero:
+        return 0.0
+    signs = np.tile(1.0 - 2.0 * (np.arange(histogram.buckets) % 2), (2, 1))
+    signs[1] *= -1.0
+    return sqrt(histogram.noise.variance(signs) / signs.size)
 
 
 def missing_class(histogram: ScoreHistogram) -> NotEnoughData | None:

@@ -33,7 +33,7 @@ class RocCurveDisplay:
 
     def plot(self, *, ax: Any = None) -> Self:
         """Draw on the given axes, or on new ones."""
-        self.ax_ = _axes(ax)
+        self.ax_ = axes_or_new(ax)
         _draw(self.ax_, self.curve, f"{self.name} (AUC = {_shown(self.roc_auc)})")
         self.ax_.plot([0, 1], [0, 1], linestyle=":", color="grey", linewidth=1, label="chance")
         self.ax_.set(xlabel="False positive rate", ylabel="True positive rate")
@@ -65,7 +65,7 @@ class PrecisionRecallDisplay:
 
     def plot(self, *, ax: Any = None) -> Self:
         """Draw on the given axes, or on new ones."""
-        self.ax_ = _axes(ax)
+        self.ax_ = axes_or_new(ax)
         _draw(self.ax_, self.curve, f"{self.name} (AP = {_shown(self.average_precision)})")
         self.ax_.axhline(self.prevalence, linestyle=":", color="grey", linewidth=1, label="chance")
         self.ax_.set(xlabel="Recall", ylabel="Precision")
@@ -73,7 +73,8 @@ class PrecisionRecallDisplay:
         return self
 
 
-def _axes(ax: Any) -> Any:
+def axes_or_new(ax: Any) -> Any:
+    """The given axes, or square ones on a new figure."""
     if ax is not None:
         return ax
     import matplotlib.pyplot as plt

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from fedassay.errors import SettingInvalid
 from fedassay.estimate import Estimate
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.areas import roc_auc
@@ -40,6 +41,30 @@ AT_THRESHOLD: Mapping[str, Callable[[ScoreHistogram, float], Estimate]] = {
 def metric_name(name: str, threshold: float) -> str:
     """A threshold metric's name, such as precision@0.5."""
     return f"{name}@{threshold!r}"
+
+
+def check_metric(name: str) -> None:
+    """Raise unless a name is one of `named_metrics`, such as roc_auc or precision@0.5."""
+    metric, at, threshold = name.partition("@")
+    known = metric in (AT_THRESHOLD if at else OVERALL)
+    try:
+        if known and (not at or 0.0 <= float(threshold) <= 1.0):
+            return
+    except ValueError:
+        pass
+    raise SettingInvalid(
+        f"a metric is one of {', '.join(OVERALL)}, or one of {', '.join(AT_THRESHOLD)} at a "
+        f"threshold in [0, 1], such as precision@0.5; found {name[:40]!r}."
+    )
+
+
+def named_metric(histogram: ScoreHistogram, name: str, *, buckets: int | None = None) -> Estimate:
+    """One metric by name."""
+    check_metric(name)
+    metric, at, threshold = name.partition("@")
+    if at:
+        return AT_THRESHOLD[metric](histogram, float(threshold))
+    return OVERALL[metric](histogram if buckets is None else histogram.equi_depth(buckets))
 
 
 def named_metrics(

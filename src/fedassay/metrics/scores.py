@@ -1,7 +1,7 @@
 """Proper scores and other summaries of the two score distributions."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
@@ -9,7 +9,12 @@ import numpy as np
 from fedassay.estimate import Estimate, Shape
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
-from fedassay.metrics.delta import counts_estimate, missing_class, too_few
+from fedassay.metrics.delta import (
+    counts_estimate,
+    gradient_of_buckets,
+    missing_class,
+    too_few,
+)
 
 # scikit-learn clips probabilities to [eps, 1 - eps].
 _EPS = float(np.finfo(np.float64).eps)
@@ -89,13 +94,17 @@ def _mean_loss(histogram: ScoreHistogram, losses: Callable[[FloatArray], _Losses
         return undefined
     over = losses(histogram.edges)
     even = float((histogram.counts * over.mean).sum() / total)
-    mean = over.mean
+    value, slopes = even, over.mean
     if histogram.smooth and histogram.buckets <= _FEW_BUCKETS:
-        edges, pieces = histogram.refined(_PARTS)
-        sums = (pieces * losses(edges).mean).reshape(2, -1, _PARTS).sum(axis=2)
-        filled = histogram.counts != 0.0
-        mean = np.where(filled, sums / np.where(filled, histogram.counts, 1.0), mean)
-    value = float((histogram.counts * mean).sum() / total)
+        fine = losses(histogram.refined(_PARTS)[0]).mean.reshape(2, -1, _PARTS)
+
+        def sums(counts: FloatArray) -> FloatArray:
+            pieces = replace(histogram, counts=counts).parts(_PARTS)
+            whole: FloatArray = (pieces * fine).sum(axis=(0, 2))
+            return whole
+
+        value = float(sums(histogram.counts).sum() / total)
+        slopes = gradient_of_buckets(histogram, sums)
     counts = np.maximum(histogram.counts, 0.0)
     loose = ((counts + histogram.spikes**2) * (over.high - over.low) ** 2 / 12.0).sum()
     # A spike in the first or last bucket is likely one of scores that are exactly 0 or 1.
@@ -104,7 +113,7 @@ def _mean_loss(histogram: ScoreHistogram, losses: Callable[[FloatArray], _Losses
     return counts_estimate(
         histogram,
         value,
-        (mean - value) / total,
+        (slopes - value) / total,
         binning_bound=float((counts * reach).sum() / total) + abs(value - even),
         binning_sd=sqrt(float(loose + at_ends**2)) / total + abs(value - even) / 3.0,
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from math import inf, isnan, nan, sqrt
 from operator import itemgetter
 
@@ -44,8 +45,12 @@ class Confusion:
     """How the counts above the threshold move with each count, label x bucket."""
 
 
+@lru_cache(maxsize=1)
 def confusion(histogram: ScoreHistogram, threshold: float) -> Confusion:
-    """Count true and false positives and negatives at a threshold (`thm:pra`)."""
+    """Count true and false positives and negatives at a threshold (`thm:pra`).
+
+    The last answer is kept, because several metrics ask for it one after the other.
+    """
     below, bucket, part = histogram.below(threshold)
     total = histogram.cumulative[:, -1]
     shares = histogram.shares_below(bucket, part)

@@ -5,9 +5,9 @@ ring in an order that a hash of the whole cohort decides, and each masks with th
 nearest (Bell et al. 2020). With n clients, of whom c are corrupt and collude with the server,
 and d random ones drop out, the degree k and the threshold t are the smallest for which
 
-- no honest client has c_k or more corrupt neighbours, 2 t > k + c_k holds, so that corrupt
-  neighbours alone hold too few shares, and so that two survivor sets cannot both be unmasked:
-  each needs t shares, honest neighbours give theirs for one of the two only, so 2 t <= k + c_k;
+- no client has more than c_k corrupt neighbours, and 2 t > k + c_k. Corrupt neighbours alone
+  then hold too few shares; and two survivor sets cannot both be unmasked, because each needs t
+  shares, corrupt neighbours give theirs for both and honest ones for one: 2 t <= k + c_k;
 - no window of k/2 places has more than c_w corrupt clients: while more than c_w of every window
   confirm the survivors, honest ones are chained together and only the sum over all of them
   can be unmasked, however a server chose who drops out; clients check that

@@ -18,6 +18,7 @@ LEAF_BYTES = 4 * KEY_BYTES
 SHARES_BYTES = 2 * ELEMENT_BYTES
 SEALED_BYTES = SHARES_BYTES + 16
 _PURPOSE = b"fedassay secagg 1 "
+_PROBE = X25519PrivateKey.from_private_bytes(bytes(KEY_BYTES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,11 @@ def agree(mine: X25519PrivateKey, other: bytes) -> bytes:
             "a public key must not be of low order, or everybody would know the secret; found "
             "one that is. The client that sent it is broken or hostile."
         ) from None
+
+
+def check_point(public: bytes) -> None:
+    """Raise `KeyInvalid` unless any key of ours shares a secret with this one."""
+    agree(_PROBE, public)
 
 
 def _box(

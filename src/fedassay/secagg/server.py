@@ -16,7 +16,15 @@ from fedassay.secagg import merkle, messages
 from fedassay.secagg.cohort import Cohort, agreed, announced
 from fedassay.secagg.graph import BoolArray
 from fedassay.secagg.identity import Roster, check_signature
-from fedassay.secagg.keys import Leaf, commit, mask_private, mask_public, pair_mask, self_mask
+from fedassay.secagg.keys import (
+    Leaf,
+    check_point,
+    commit,
+    mask_private,
+    mask_public,
+    pair_mask,
+    self_mask,
+)
 from fedassay.secagg.masks import Masker, WordArray
 from fedassay.secagg.messages import Signed
 from fedassay.secagg.shamir import combine
@@ -97,6 +105,9 @@ class SecAggServer:
         if self._roster is not None:
             self._roster.index(leaf.member)
             check_signature(leaf.member, signed.signature, announced(self.terms, leaf))
+        # Otherwise every neighbour would leave the round over it.
+        check_point(leaf.mask_key)
+        check_point(leaf.seal_key)
         if client in self._announced or not self._taken.isdisjoint(_names(leaf)):
             raise KeyInvalid(
                 "a client joins a round once, with keys of its own; found one that has joined. "

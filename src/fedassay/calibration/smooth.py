@@ -1,0 +1,170 @@
+"""Calibration by smooth curves of every roughness, averaged by how well each explains the rates."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedassay.calibration.calibrator import Calibrator, Method
+from fedassay.calibration.parametric import NEAREST, expit, knots
+from fedassay.calibration.rates import MOST_BUCKETS, BucketRates, bucket_rates
+from fedassay.examples import FloatArray, IntArray
+from fedassay.histogram import ScoreHistogram
+
+_WAVES = 40
+_STEPS = 50
+_SETTLED = 1e-6
+_PIECES = 4
+_ALL_PIECES = 800
+# Standard deviations of what a curve may add to the log-odds: of the multiples of known
+# functions, and of its first wave; further waves fall as a rough or as a smooth path's do.
+_LEANS = (0.1, 0.3, 1.0)
+_BENDING_LEAN = 0.5
+_BENDS = ((0.03, 1.0), (0.1, 1.0), (0.3, 1.0), (0.1, 2.0), (0.3, 2.0), (1.0, 2.0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Averaged:
+    """The average of all curves, and how probable it is that the raw score needs none."""
+
+    calibrator: Calibrator
+    raw_share: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Problem:
+    """Rates to explain, as a function of the weights of the features."""
+
+    rates: BucketRates
+    log_odds: FloatArray
+    features: FloatArray
+    precision: FloatArray | None
+    """Inverse covariance of the rates; without, they err apart, as so many examples would."""
+    effective: FloatArray
+
+    @classmethod
+    def of(cls, rates: BucketRates) -> "_Problem":
+        scores = _off_ends(rates.piece_scores)
+        covariance = rates.covariance
+        precision = None if covariance is None else _inverse(covariance)
+        return cls(rates, _log_odds(scores), _features(scores), precision, rates.effective)
+
+    def loss(self, weights: FloatArray) -> float:
+        """Minus the log-likelihood."""
+        shown = self.rates.averaged(expit(self.log_odds + weights @ self.features))
+        observed = self.rates.rates
+        if self.precision is not None:
+            rest = observed - shown
+            return 0.5 * float(rest @ self.precision @ rest)
+        mean = np.clip(shown, 1e-300, 1.0 - 1e-16)
+        each = observed * np.log(mean) + (1.0 - observed) * np.log1p(-mean)
+        return -float(self.effective @ each)
+
+    def score(self, weights: FloatArray, used: IntArray) -> tuple[FloatArray, FloatArray]:
+        """The likelihood's slope by the weights in use, and its Fisher information."""
+        shown = expit(self.log_odds + weights @ self.features)
+        mean = self.rates.averaged(shown)
+        slope = self.rates.averaged(shown * (1.0 - shown) * self.features[used])
+        if self.precision is not None:
+            weighted = slope @ self.precision
+        else:
+            weighted = slope * (self.effective / np.maximum(mean * (1.0 - mean), 1e-12))
+        return weighted @ (self.rates.rates - mean), weighted @ slope.T
+
+
+def fit_smooth(histogram: ScoreHistogram, *, noise_aware: bool = True) -> Calibrator:
+    """A rising smooth map, as rough as the rates ask for beyond their sampling and noise."""
+    rates = bucket_rates(histogram, most=MOST_BUCKETS)
+    return smooth_from(rates if noise_aware else rates.without_noise()).calibrator
+
+
+def smooth_from(rates: BucketRates) -> Averaged:
+    """Fit to given rates.
+
+    Every model is a normal prior on what is added to the raw score's log-odds: how far it may
+    lean and how much it may bend. Its curve is the most probable one, its weight what Laplace's
+    method says of the evidence for it; the raw score counts as much as all models together.
+    Averaged curves may fall a little where noise says so: the nearest rising map is taken.
+    """
+    from scipy.optimize import isotonic_regression
+
+    problem = _Problem.of(rates.in_pieces(max(min(_PIECES, _ALL_PIECES // len(rates)), 1)))
+    scores = knots()
+    ends = _off_ends(scores)
+    basis, raw = _features(ends), _log_odds(ends)
+    start = np.zeros(len(basis))
+    evidence, values = [-problem.loss(start)], [scores]
+    for spread in _spreads():
+        found, proof = _most_likely(problem, spread)
+        evidence.append(proof)
+        values.append(expit(raw + found @ basis))
+    weights = np.exp(np.array(evidence) - max(evidence))
+    weights[1:] /= len(weights) - 1
+    weights /= weights.sum()
+    mean = weights @ np.stack(values)
+    rising = np.asarray(isotonic_regression(mean).x)
+    return Averaged(Calibrator(Method.SMOOTH, scores, np.clip(rising, 0.0, 1.0)), float(weights[0]))
+
+
+def _most_likely(problem: _Problem, spread: FloatArray) -> tuple[FloatArray, float]:
+    """The most probable weights under a normal prior, and the evidence by Laplace's method."""
+    used = np.flatnonzero(spread)
+    prior = 1.0 / spread[used] ** 2
+    found, tried = np.zeros((2, len(spread)))
+    loss = problem.loss(found)
+    for _ in range(_STEPS):
+        slope, information = problem.score(found, used)
+        slope = slope - prior * found[used]
+        step = np.linalg.solve(information + np.diag(prior), slope)
+        if float(step @ slope) < _SETTLED:
+            break
+        scale = 1.0
+        while True:
+            tried[used] = found[used] + scale * step
+            new = problem.loss(tried) + 0.5 * float(prior @ tried[used] ** 2)
+            if new <= loss or scale < 1e-4:
+                break
+            scale *= 0.5
+        found, loss = tried.copy(), new
+    scaled = np.eye(len(used)) + information * spread[used] * spread[used][:, None]
+    ockham = 0.5 * float(np.linalg.slogdet(scaled)[1])
+    return found, -loss - ockham
+
+
+def _inverse(covariance: FloatArray) -> FloatArray:
+    """The inverse, of a matrix that rounding may have made not quite positive."""
+    values, vectors = np.linalg.eigh(covariance)
+    kept = np.maximum(values, 1e-9 * values[-1])
+    found: FloatArray = (vectors / kept) @ vectors.T
+    return found
+
+
+def _spreads() -> list[FloatArray]:
+    """Prior standard deviations of the features, model by model."""
+    found = []
+    for lean in _LEANS:
+        for functions in (slice(0, 1), slice(1, 4)):
+            spread = np.zeros(4 + _WAVES)
+            spread[functions] = lean
+            found.append(spread)
+    for bend, fall in _BENDS:
+        spread = np.zeros(4 + _WAVES)
+        spread[1:4] = _BENDING_LEAN
+        spread[4:] = bend / np.arange(1, _WAVES + 1) ** fall
+        found.append(spread)
+    return found
+
+
+def _features(scores: FloatArray) -> FloatArray:
+    """Log-odds, offset, both logarithms, and waves on the arcsine scale: feature x score."""
+    at = np.arcsin(np.sqrt(scores)) * 2.0 / np.pi
+    waves = np.sqrt(2.0) * np.cos(np.pi * np.arange(1, _WAVES + 1)[:, None] * at)
+    low, high = np.log(scores), -np.log1p(-scores)
+    return np.concatenate([np.stack([low + high, np.ones_like(scores), low, high]), waves])
+
+
+def _off_ends(scores: FloatArray) -> FloatArray:
+    return np.clip(scores, NEAREST, 1.0 - NEAREST)
+
+
+def _log_odds(scores: FloatArray) -> FloatArray:
+    return np.log(scores) - np.log1p(-scores)

@@ -1,0 +1,263 @@
+"""`fedassay plan`: is there enough data, and if not, what would make it enough?"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import isfinite
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.table import Table
+
+from fedassay.cli import options
+from fedassay.cli.console import err, out
+from fedassay.cli.planplot import write_plan_plot
+from fedassay.engines.tables import Columns, read_reference
+from fedassay.errors import SettingInvalid
+from fedassay.metrics.named import AT_THRESHOLD, metric_name
+from fedassay.pipeline import PipelinePlan, Stage, plan_pipeline
+from fedassay.plan import DEFAULT_ERROR, Goal, Plan, Progress, assumptions, make_plan
+from fedassay.prediction import Prediction
+from fedassay.request import Preset, Privacy, Request
+from fedassay.targets import Target
+
+
+def plan(
+    privacy: options.PrivacyOption = Privacy.SECURE,
+    epsilon: options.EpsilonOption = None,
+    clients: Annotated[
+        int | None, typer.Option(metavar="M", help="Expected reports; left out, they are found.")
+    ] = None,
+    examples: Annotated[
+        int | None, typer.Option(metavar="R", help="Expected rows in all (default: one each).")
+    ] = None,
+    positive_rate: options.RateOption = None,
+    auc: Annotated[
+        float | None, typer.Option(metavar="A", help="Assumed ROC AUC, where no reference is.")
+    ] = None,
+    reference: options.ReferenceOption = None,
+    score: options.ScoreOption = "score",
+    label: options.LabelOption = "label",
+    target_error: Annotated[
+        float | None,
+        typer.Option(metavar="E", help=f"Error to stay below (default {DEFAULT_ERROR})."),
+    ] = None,
+    metric: Annotated[
+        str, typer.Option(metavar="NAME", help="Of which metric: roc_auc, precision@0.5, ...")
+    ] = "roc_auc",
+    power: Annotated[
+        float, typer.Option(metavar="P", help="Chance to see a difference between two models.")
+    ] = 0.8,
+    threshold: options.ThresholdOption = None,
+    preset: options.PresetOption = Preset.DEFAULT,
+    minimum_reports: options.MinimumOption = None,
+    colluders: options.ColludersOption = 0,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw error against clients.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the survey there.")
+    ] = None,
+    pipeline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,...",
+            help="Split epsilon over boundaries, evaluation, calibration, monitoring.",
+        ),
+    ] = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Predict every metric's error before anybody answers.
+
+    [bold]Examples[/bold]
+
+      fedassay plan --privacy distributed --epsilon 1 --clients 20000
+
+      fedassay plan --privacy local --epsilon 2 --target-error 0.005
+
+      fedassay plan --privacy local --clients 100000 --target-error 0.01 --metric recall@0.3
+
+      fedassay plan --privacy local --epsilon 5 --clients 50000 --reference train.parquet -o s.json
+
+      fedassay plan --privacy local --epsilon 5 --clients 200000 --pipeline evaluation,calibration=2
+    """
+    thresholds = tuple(dict.fromkeys(threshold or (0.5,)))
+    if clients is None and target_error is None:
+        raise SettingInvalid(
+            "a plan starts from a number of clients or from a target error; found neither. "
+            "Add --clients 20000 or --target-error 0.005."
+        )
+    solves_epsilon = clients is not None and epsilon is None and privacy is not Privacy.SECURE
+    if solves_epsilon and target_error is None:
+        raise SettingInvalid(
+            f"{privacy.value} privacy needs an epsilon, or a target error to find one for; found "
+            "neither. Add --epsilon 1 or --target-error 0.005."
+        )
+    goal = Goal(
+        Target(
+            _at_threshold(metric, thresholds),
+            DEFAULT_ERROR if target_error is None else target_error,
+        ),
+        power,
+    )
+    request = Request(
+        privacy=privacy,
+        epsilon=options.parse_fraction(epsilon, "epsilon"),
+        clients=clients,
+        examples=examples,
+        positive_rate=positive_rate,
+        auc=auc,
+        preset=preset,
+        thresholds=() if preset is Preset.PAPER else thresholds,
+        reference=None if reference is None else read_reference(reference, Columns(score, label)),
+        minimum_reports=minimum_reports,
+        colluders=colluders,
+    )
+    if pipeline is not None:
+        if plot is not None or output is not None or target_error is not None:
+            raise SettingInvalid(
+                "a pipeline is several surveys: --plot, --output and --target-error do not go "
+                "with it. Plan each survey with its own epsilon."
+            )
+        with working() as say:
+            split = split_epsilon(request, pipeline, goal.target.metric, say)
+        if as_json:
+            typer.echo(json.dumps(split.to_json(), allow_nan=False))
+        else:
+            print_pipeline(split)
+        return
+    with working() as say:
+        made = make_plan(request, goal, thresholds=thresholds, progress=say)
+        if plot is not None:
+            write_plan_plot(made, plot, progress=say)
+    if output is not None:
+        made.choice.survey.save(output)
+    if as_json:
+        typer.echo(json.dumps(made.to_json(), allow_nan=False))
+        return
+    print_plan(made)
+    for path in (output, plot):
+        if path is not None:
+            out.print(f"Wrote {path}.", markup=False)
+
+
+def split_epsilon(request: Request, stages: str, metric: str, progress: Progress) -> PipelinePlan:
+    """Read stages such as evaluation,calibration=2, with weights, and split the epsilon."""
+    known = {stage.value: stage for stage in Stage}
+    weights: dict[Stage, float] = {}
+    found = []
+    for item in stages.split(","):
+        name, equals, weight = item.strip().partition("=")
+        if name not in known:
+            raise SettingInvalid(
+                f"stages are {', '.join(known)}, each with a weight or without, such as "
+                f"calibration=2; found {item[:40]!r}."
+            )
+        found.append(known[name])
+        if equals:
+            weights[known[name]] = float(options.parse_fraction(weight, "a weight") or 0)
+    return plan_pipeline(
+        request,
+        found,
+        metric=metric,
+        weights=weights,
+        generator=np.random.default_rng(0),
+        progress=progress,
+    )
+
+
+def print_pipeline(split: PipelinePlan) -> None:
+    """Print what each survey spends and how good it will be."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("survey", no_wrap=True)
+    for title in ("share", "epsilon", "cells", "error"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("of what", no_wrap=True)
+    for each in split.stages:
+        table.add_row(
+            each.stage.value,
+            str(each.share),
+            str(each.epsilon),
+            str(each.choice.survey.grid.cells),
+            f"{each.error:.2g}",
+            each.stage.measure,
+        )
+    out.print(table)
+    out.print(
+        f"\nA client that answers all of them spends epsilon {split.epsilon}, by sequential "
+        f"composition.\nThe metric is {split.metric}.",
+        markup=False,
+    )
+
+
+@contextmanager
+def working() -> Iterator[Progress]:
+    """What is being worked on, on standard error, gone when done."""
+    if not err.is_terminal:
+        yield lambda _: None
+        return
+    with err.status("planning ...") as status:
+        yield lambda what: status.update(f"{what} ...")
+
+
+def print_plan(made: Plan) -> None:
+    """Print the survey's shape, a table of predicted errors, and the verdict."""
+    survey = made.choice.survey
+    assumed = assumptions(made.request)
+    scores = (
+        "scores as in the reference"
+        if assumed["scores"] == "reference"
+        else f"a calibrated classifier of ROC AUC {assumed['auc']:g} with "
+        f"{assumed['positive_rate']:.3g} positives"
+    )
+    cells = "/".join(f"{cells:,}" for cells in survey.hierarchy.cells_per_level)
+    out.print(
+        f"{survey.grid.cells:,} cells in {survey.hierarchy.levels} level(s) ({cells}), "
+        f"for {scores}.\n{survey.guarantee.sentence()}\n",
+        markup=False,
+    )
+    out.print(predictions_table(made.predictions))
+    if assumed["scores"] == "reference":
+        out.print(f"\nECE after calibrating from this survey: about {made.calibrated_ece:.2g}.")
+    if isfinite(made.detectable):
+        out.print(
+            f"\nTwo models are told apart in {made.goal.target.metric} from a difference of "
+            f"{made.detectable:.2g} on,\nwith power {made.goal.power:g}, by two such surveys of "
+            "different clients.",
+            markup=False,
+        )
+    out.print()
+    out.print(made.verdict, style="green" if made.is_enough else "yellow", markup=False)
+
+
+def predictions_table(predictions: dict[str, Prediction]) -> Table:
+    """Predicted errors by cause, and the 95 % half-width."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("metric", no_wrap=True)
+    for title in ("value", "sampling", "binning", "privacy", "95 % ±", "mostly"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for name, each in predictions.items():
+        if not each.is_available:
+            table.add_row(name, _figure(each.value), "-", "-", "-", "no answer", "privacy")
+            continue
+        table.add_row(
+            name,
+            f"{each.value:.4f}",
+            _figure(each.sampling_sd),
+            _figure(abs(each.binning_bias)),
+            _figure(each.noise_sd),
+            _figure(each.half_width),
+            each.dominates.value,
+        )
+    return table
+
+
+def _figure(value: float) -> str:
+    return f"{value:.2g}" if value else "0"
+
+
+def _at_threshold(metric: str, thresholds: tuple[float, ...]) -> str:
+    """A threshold metric without one is meant at the first."""
+    return metric_name(metric, thresholds[0]) if metric in AT_THRESHOLD else metric

@@ -1,0 +1,98 @@
+"""`fedassay plan` as people use it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fedassay import Survey
+from tests.endtoend.test_cli import Run, check_refused, run
+from tests.tables import BUNDLED
+
+__all__ = ["run"]
+
+KNOWN = ("--auc", "0.8", "--positive-rate", "0.3")
+
+
+def test_a_plan_prints_a_table_within_eighty_columns(run: Run) -> None:
+    found = run("plan", "--privacy", "distributed", "--epsilon", 1, "--clients", 20000, *KNOWN)
+    assert found.code == 0
+    assert all(len(line) <= 80 for line in found.out.splitlines())
+    for word in ("roc_auc", "precision@0.5", "ece", "sampling", "privacy", "Enough: "):
+        assert word in found.out
+
+
+def test_the_written_survey_is_that_of_the_json(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "survey.json"
+    found = run(
+        "plan", "--privacy", "local", "--epsilon", 5, "--clients", 50000,
+        "--reference", BUNDLED, "--json", "-o", path,
+    )  # fmt: skip
+    content = json.loads(found.out)
+    assert content["format"] == "fedassay.plan/1"
+    survey = Survey.from_json(content["survey"])
+    assert Survey.load(path).fingerprint == survey.fingerprint
+    assert content["predictions"]["roc_auc"]["noise_sd"] > 0.0
+    assert content["assumed"] == {"scores": "reference"}
+
+
+def test_survey_new_and_plan_choose_the_same_survey(run: Run, tmp_path: Path) -> None:
+    asked = ("--privacy", "local", "--epsilon", 2, "--clients", 30000, "--threshold", 0.4)
+    run("survey", "new", *asked, "-o", tmp_path / "new.json")
+    run("plan", *asked, "-o", tmp_path / "plan.json")
+    assert (tmp_path / "new.json").read_bytes() == (tmp_path / "plan.json").read_bytes()
+
+
+def test_clients_and_epsilon_are_found_for_a_target(run: Run) -> None:
+    asked = ("plan", "--privacy", "local", "--target-error", 0.02, "--json", *KNOWN)
+    clients = json.loads(run(*asked, "--epsilon", 4).out)
+    assert clients["enough"]
+    assert clients["needed"]["clients"] > 1000
+    epsilon = json.loads(run(*asked, "--clients", clients["needed"]["clients"]).out)
+    assert float(epsilon["needed"]["epsilon"].partition("/")[0]) > 0
+    assert epsilon["survey"]["mechanisms"][0]["epsilon"] == epsilon["needed"]["epsilon"]
+
+
+def test_a_plot_is_drawn(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "plan.png"
+    found = run("plan", "--clients", 1000, "--plot", path, *KNOWN)
+    assert found.code == 0
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_pipeline_adds_up(run: Run) -> None:
+    found = run(
+        "plan", "--privacy", "distributed", "--epsilon", "1/3", "--clients", 20000, *KNOWN,
+        "--pipeline", "evaluation,calibration=2", "--json",
+    )  # fmt: skip
+    content = json.loads(found.out)
+    assert content["epsilon"] == "1/3"
+    assert [each["stage"] for each in content["stages"]] == ["evaluation", "calibration"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "neither"),
+        (("--privacy", "local", "--clients", 100), "--epsilon 1 or --target-error"),
+        (("--privacy", "local", "--target-error", 0.1), "both open"),
+        (("--privacy", "secure", "--epsilon", 1, "--clients", 100), "spend no epsilon"),
+        (("--clients", 100, "--target-error", 0), "between 0 and 1"),
+        (("--clients", 100, "--power", 1), "power must lie"),
+        (("--clients", 100, "--metric", "auroc"), "roc_auc"),
+        (("--clients", 100, "--auc", 0.4), "between 0.5 and 1"),
+        (("--clients", 100, "--auc", 0.8, "--reference", BUNDLED), "Drop --auc"),
+        (("--clients", 0), "from 1 to"),
+        (("--clients", 100, "--positive-rate", 1.5), "between 0 and 1"),
+        (("--clients", 100, "--pipeline", "evaluation,lunch"), "lunch"),
+        (("--clients", 100, "--pipeline", "evaluation", "--plot", "x.png"), "do not go"),
+        (
+            ("--privacy", "local", "--clients", 100, "--target-error", 0.0001),
+            "sampling alone leaves",
+        ),
+    ],
+)
+def test_what_cannot_be_planned_is_refused_in_one_line(
+    run: Run, arguments: tuple[object, ...], words: str
+) -> None:
+    check_refused(run("plan", *arguments), words)

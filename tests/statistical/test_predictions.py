@@ -1,0 +1,181 @@
+"""Predicted standard errors are those of simulation, within 15 % (calibration error: 30 %).
+
+The planner sees one half of the bundled table; clients are drawn from the other half, anew in
+every run. Scores are square roots of the bundled ones, so that there is a calibration error to
+measure. Standard errors are those of the estimates, so sampling and privacy noise together;
+the twins with planted bugs are about the noise alone, where the bugs are.
+
+False-alarm rate: a spread over n runs of an estimate that is about normal follows a
+chi-square law; a figure passes when the simulated spread lies within the limit of the
+predicted one, both ends moved out to the quantiles at 1e-8. With 18 figures a prediction that
+keeps the limits fails with probability below 1e-6. Runs: 400, with FEDASSAY_VERIFY=1 2,000.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy.stats import chi2
+
+from fedassay import (
+    Estimate,
+    Examples,
+    Law,
+    Privacy,
+    Request,
+    ScoreHistogram,
+    Survey,
+    choose,
+    decode,
+    metrics,
+    prediction,
+)
+from fedassay.calibration import ece
+from fedassay.decode import level_variance
+from fedassay.draft import draft
+from fedassay.draws import draw_tally, whole_counts
+from fedassay.hierarchy import Hierarchy
+from fedassay.mechanisms import UnaryEncoding
+from fedassay.planner import Choice
+from fedassay.prediction import model_for, predict
+from fedassay.rehearsal import Rehearsal, predict_ece
+from tests.tables import BUNDLED, read_table
+
+pytestmark = pytest.mark.statistical
+
+RUNS = 2000 if os.environ.get("FEDASSAY_VERIFY") == "1" else 400
+CLIENTS = 50_000
+FALSE_ALARM = 1e-8
+LIMITS = {
+    "roc_auc": 0.15,
+    "precision@0.5": 0.15,
+    "recall@0.5": 0.15,
+    "accuracy@0.5": 0.15,
+    "brier": 0.15,
+    "ece": 0.30,
+}
+METRICS: dict[str, Callable[[ScoreHistogram], Estimate]] = {
+    "roc_auc": metrics.roc_auc,
+    "precision@0.5": lambda h: metrics.precision(h, 0.5),
+    "recall@0.5": lambda h: metrics.recall(h, 0.5),
+    "accuracy@0.5": lambda h: metrics.accuracy(h, 0.5),
+    "brier": metrics.brier,
+    "ece": ece,
+}
+CASES = {
+    "distributed": (Privacy.DISTRIBUTED, Fraction(1, 10)),
+    "local, little noise": (Privacy.LOCAL, Fraction(5)),
+    "local, much noise": (Privacy.LOCAL, Fraction(1)),
+}
+
+
+@cache
+def halves() -> tuple[Examples, Examples]:
+    table = read_table(BUNDLED)
+    public = np.random.default_rng(1).random(len(table.labels)) < 0.5
+    scores = np.sqrt(table.scores)
+    return (
+        Examples.of(table.labels[public], scores[public]),
+        Examples.of(table.labels[~public], scores[~public]),
+    )
+
+
+@cache
+def request_for(case: str) -> Request:
+    privacy, epsilon = CASES[case]
+    return Request(
+        privacy=privacy,
+        epsilon=epsilon,
+        clients=CLIENTS,
+        thresholds=(0.5,),
+        reference=halves()[0],
+    )
+
+
+def simulated(
+    choice: Choice, names: tuple[str, ...], *, runs: int = RUNS, same_clients: bool = False
+) -> dict[str, npt.NDArray[np.float64]]:
+    generator = np.random.default_rng(2)
+    counts = choice.survey.grid.count(halves()[1])
+    shares = counts.ravel() / counts.sum()
+    found: dict[str, list[float]] = {name: [] for name in names}
+    for _ in range(runs):
+        leaves = generator.multinomial(CLIENTS, shares).reshape(counts.shape)
+        if same_clients:
+            leaves = whole_counts(shares.reshape(counts.shape) * CLIENTS)
+        tally = draw_tally(choice.survey, leaves, clients=CLIENTS, generator=generator)
+        histogram = decode(choice.survey, tally, readout=choice.readout)
+        for name in names:
+            found[name].append(METRICS[name](histogram).value)
+    return {name: np.array(values) for name, values in found.items()}
+
+
+def agrees(predicted: float, values: npt.NDArray[np.float64], limit: float) -> bool:
+    assert np.isfinite(values).all()
+    freedom = len(values) - 1
+    low, high = np.sqrt(chi2.ppf([FALSE_ALARM, 1.0 - FALSE_ALARM], freedom) / freedom)
+    ratio = float(np.std(values)) / predicted
+    return bool(low / (1.0 + limit) <= ratio <= high / (1.0 - limit))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_predicted_standard_errors_are_the_simulated_ones(case: str) -> None:
+    request = request_for(case)
+    choice, model = choose(request), model_for(request)
+    predictions = predict(choice.survey, model, clients=CLIENTS)
+    predictions["ece"] = predict_ece(
+        Rehearsal(choice.survey, model, CLIENTS, choice.readout),
+        generator=np.random.default_rng(3),
+        draws=200,
+    )
+    values = simulated(choice, tuple(LIMITS))
+    for name, limit in LIMITS.items():
+        assert agrees(predictions[name].standard_error, values[name], limit), name
+
+
+def unary_tree(request: Request) -> Survey:
+    """Two levels, so that clients are sampled, with an oracle whose own count matters."""
+    grid = choose(request).survey.grid
+    survey = draft(request, grid, Hierarchy(grid.cells, (2, -(-grid.cells // 2))))
+    return replace(survey, mechanisms=(UnaryEncoding(Fraction(5)),) * 2)
+
+
+def planted(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
+    honest = level_variance
+
+    def wrong(law: Law, *, sampled: bool, **rest: Any) -> npt.NDArray[np.float64]:
+        told = {"variance_per_hit": law.variance_per_hit} | changes
+        is_sampled = bool(told.pop("sampled", sampled))
+        return honest(replace(law, **told), sampled=is_sampled, **rest)
+
+    monkeypatch.setattr(prediction, "level_variance", wrong)
+
+
+@cache
+def noise_of_unary_tree() -> tuple[Request, Choice, dict[str, npt.NDArray[np.float64]]]:
+    """The same clients in every run: what varies is privacy noise."""
+    request = request_for("local, little noise")
+    choice = Choice(unary_tree(request), choose(request).readout)
+    names = ("roc_auc", "accuracy@0.5")
+    return request, choice, simulated(choice, names, runs=3 * RUNS, same_clients=True)
+
+
+@pytest.mark.parametrize(
+    "bug", [{}, {"variance_per_hit": 0.0}, {"sampled": False}], ids=["none", "+c", "levels"]
+)
+def test_a_prediction_that_forgets_a_variance_is_caught(
+    bug: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the count's own variance, or without the sampling of clients to levels."""
+    request, choice, values = noise_of_unary_tree()
+    if bug:
+        planted(monkeypatch, **bug)
+    predictions = predict(choice.survey, model_for(request), clients=CLIENTS)
+    found = [agrees(predictions[name].noise_sd, values[name], LIMITS[name]) for name in values]
+    assert all(found) == (not bug)
