@@ -52,7 +52,8 @@ def walk(federation: Federation) -> int:
     out.print(f"4. flwr run; hospital {victim.name} will be killed after the shares.")
 
     def follow(line: str) -> None:
-        out.print(f"   {line}", markup=False, highlight=False, soft_wrap=True)
+        if line and "INFO" not in line:
+            out.print(f"   {line}", markup=False, highlight=False, soft_wrap=True)
         if line.startswith(_KILL_AFTER):
             federation.kill(victim.name)
             out.print(f"   Killed hospital {victim.name} (SIGKILL).", style="bold")
@@ -86,6 +87,7 @@ def report(assessment: Assessment, survivors: list[Hospital]) -> int:
         f"\nThe federation's sum {'equals' if equal else 'DOES NOT EQUAL'} the exact sum over "
         f"the survivors ({names}).",
         style="bold green" if equal else "bold red",
+        soft_wrap=True,
     )
     return 0 if equal else 1
 

@@ -52,8 +52,11 @@ class Hospital:
         }
 
     def counters(self, survey: Survey) -> IntArray:
-        """This hospital's exact counters, computed without any of the federation's code."""
-        counts = survey.grid.count(self.examples)
+        """This hospital's exact counters, row by row: not by the code that sites count with."""
+        leaves = survey.grid.cells
+        cells = np.maximum(np.searchsorted(survey.grid.edges, self.examples.scores) - 1, 0)
+        hits = self.examples.labels.astype(np.int64) * leaves + cells
+        counts = np.bincount(hits, minlength=2 * leaves).reshape(2, leaves)
         levels = range(survey.hierarchy.levels)
         return np.concatenate([survey.hierarchy.at_level(counts, i).ravel() for i in levels])
 

@@ -19,6 +19,7 @@ from fedassay.engines.flower.locked import BIN_FOLDER
 APP = Path(__file__).parents[1] / "flower"
 _STARTED = re.compile(r"Successfully started run (\d+)")
 _CONNECTED = re.compile(r"SuperNode ID: (\d+)")
+_SERVING = "Uvicorn running"
 _GRACE_SECONDS = 8.0
 
 
@@ -86,6 +87,7 @@ class Federation:
         """
         certificates = self.folder / "certificates"
         self._virtual_sites = virtual_sites
+        before = self.log("superlink").count(_SERVING)
         kind = ["--simulation"] if virtual_sites else ["--enable-supernode-auth"]
         self._start(
             "superlink", "flower-superlink",
@@ -97,7 +99,7 @@ class Federation:
             "--database", self.folder / "superlink.db",
             "--host", "127.0.0.1", "--port", self.port,
         )  # fmt: skip
-        self.wait_for("superlink", lambda log: "Uvicorn running" in log)
+        self.wait_for("superlink", lambda log: log.count(_SERVING) > before)
         home = self._home("analyst")
         (home / "config.toml").write_text(
             f'[superlink]\ndefault = "here"\n\n[superlink.here]\naddress = "{self.address}"\n'
@@ -192,7 +194,8 @@ class Federation:
 
     def log(self, name: str) -> str:
         """All that a process has said."""
-        return (self.folder / "logs" / f"{name}.log").read_text(errors="replace")
+        path = self.folder / "logs" / f"{name}.log"
+        return path.read_text(errors="replace") if path.exists() else ""
 
     def wait_for(self, name: str, holds: Callable[[str], bool], *, seconds: float = 90.0) -> None:
         """Wait until a process has said something."""

@@ -74,7 +74,9 @@ def test_trouble_ends_in_clear_errors_and_the_next_run_works(tmp_path: Path) -> 
         assert charges(sound[0]) == ["1"]
         assert 'there is no column "risk"' in federation.log(west.name)
         # Flower turns away whose clock is more than 5 seconds ahead.
-        assert federation.wait_for_end(early.name) != 0
+        federation.wait_for_end(early.name)
+        assert "SuperNode ID" not in federation.log(early.name)
+        assert 'activate-node HTTP/1.1" 401' in federation.log("superlink")
 
         federation.start_superlink()
         found = federation.run(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from examples.four_hospitals.__main__ import report
 from examples.four_hospitals.hospitals import LABEL, SCORE, Hospital, open_hospital, share_roster
 from flwr.app import ConfigRecord, Message, RecordDict
 
@@ -398,6 +399,19 @@ def test_a_distributed_report_is_never_shown_to_a_server(folder: Path) -> None:
     reply = ask(site, "report", content)
     assert isinstance(reply, Declined)
     assert reply.kind == "SurveyRefused"
+
+
+def test_the_walks_verdict_is_no_where_a_site_too_many_is_summed(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sites = hospitals(folder)
+    grid = InProcessGrid(configs(sites), lambda node, at: node == 4 and at == "masked")
+    assessment = federate(grid, settings(folder))
+    assert report(assessment, sites[:3]) == 0
+    assert "equals the exact sum over the survivors (h0, h1, h2)." in capsys.readouterr().out
+    for wrong in (sites, sites[:2], sites[1:]):
+        assert report(assessment, wrong) == 1
+        assert "DOES NOT EQUAL" in capsys.readouterr().out
 
 
 def test_clocks_that_differ_change_nothing(folder: Path) -> None:
