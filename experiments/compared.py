@@ -100,7 +100,7 @@ def section(title: str, about: str, found: list[Comparison]) -> str:
             cells += [_figure(paper), _figure(default), f"**{_figure(row.ratio(metric))}**"]
         body.append(cells)
     means = [
-        f"{NAMES[metric]} {geometric_mean([row.ratio(metric) for row in found]):.2f}"
+        f"{NAMES[metric]} {_figure(geometric_mean([row.ratio(metric) for row in found]), 3)}"
         for metric in METRICS
     ]
     together = geometric_mean([row.ratio(metric) for row in found for metric in METRICS[1:]])
@@ -108,11 +108,11 @@ def section(title: str, about: str, found: list[Comparison]) -> str:
     return (
         f"## {title}\n\n{about}\n\n{markdown_table(header, body)}\n\n"
         f"Geometric means of the ratios: {', '.join(means)}; the three threshold metrics "
-        f"together {together:.2f}. Thresholds with a precision in every trial (paper and "
+        f"together {_figure(together, 3)}. Thresholds with a precision in every trial (paper and "
         f"default): {counts}."
     )
 
 
-def _figure(value: float) -> str:
-    """Two digits, or a dash where some trial had no answer."""
-    return f"{value:.2g}" if isfinite(value) else "–"
+def _figure(value: float, digits: int = 2) -> str:
+    """A few digits, or a dash where some trial had no answer."""
+    return f"{value:.{digits}g}" if isfinite(value) else "–"

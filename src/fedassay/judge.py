@@ -23,7 +23,7 @@ _FEWEST = 20
 _UNKNOWN = ((0.3, 0.75), (0.3, 0.9), (0.03, 0.85))
 # The interval's binning spread is cautious; a third of it is what the cubic leaves. With a
 # labelled reference the bias itself is seen, but for what clients' scores differ.
-_UNSEEN, _SEEN = 1.0 / 3.0, 1.0 / 100.0
+_UNSEEN, _SEEN = 1.0 / 3.0, 1.0 / 30.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

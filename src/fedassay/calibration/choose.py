@@ -25,6 +25,9 @@ _PIECES = 8
 # see no need for one, and by how many another method must beat the smooth curves.
 _CLEARLY = 3.0
 _LIKELY = 2.0
+# How probable it may be that no map is needed. Where none is, evidence of a thousand to one
+# against it comes up in fewer than one survey in a thousand (Markov's inequality).
+_UNNEEDED = 0.001
 
 Fit = Callable[[BucketRates], Calibrator]
 
@@ -107,8 +110,9 @@ def fit_auto(histogram: ScoreHistogram, *, monotone: bool = False) -> Calibrator
     """The method with the smallest expected error, or none with the reason why.
 
     The average of smooth curves says how probable it is that the raw score needs no map. If that
-    is less than even, or a method is clearly nearer to the truth in cross-fitting, the scores
+    is next to nothing, or a method is clearly nearer to the truth in cross-fitting, the scores
     are calibrated: by the smooth average, or by a method that cross-fitting puts before it.
+    Otherwise they stay as they are, since a map that follows noise does harm.
 
     Buckets are dealt into five folds; every method is fitted without one and compared with its
     rates, whose sampling and noise variance is known and taken off. Where buckets are few
@@ -130,9 +134,11 @@ def fit_auto(histogram: ScoreHistogram, *, monotone: bool = False) -> Calibrator
     chance = f"The raw score needs no map with probability {smooth.raw_share:.2g}."
     method = _chosen(errors, rates, smooth.raw_share)
     if method is Method.NONE:
+        why = "the raw score is expected to be better"
+        if smooth.raw_share <= 0.5:
+            why = "there is too little evidence that a map would do better than the raw score"
         return Calibrator.identity(
-            f"not calibrated: the raw score is expected to be better. {chance} "
-            f"Expected distances to the truth: {figures}."
+            f"not calibrated: {why}. {chance} Expected distances to the truth: {figures}."
         )
     found = smooth.calibrator if method is Method.SMOOTH else CANDIDATES[method](rates)
     reason = f"{method.value}. {chance} Expected distances to the truth: {figures}."
@@ -145,7 +151,7 @@ def _chosen(errors: dict[Method, ExpectedError], rates: BucketRates, raw_share: 
         (error for error in errors.values() if error is not raw),
         key=lambda error: error.mean_square,
     )
-    if raw_share > 0.5 and found.clear_of(raw, rates) < _CLEARLY:
+    if raw_share > _UNNEEDED and found.clear_of(raw, rates) < _CLEARLY:
         return Method.NONE
     return found.method if found.clear_of(smooth, rates) > _LIKELY else Method.SMOOTH
 
