@@ -10,7 +10,7 @@ from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import exp, isfinite
+from math import exp, inf, isfinite
 from pathlib import Path
 
 import numpy as np
@@ -55,7 +55,14 @@ class Comparison:
     @property
     def ratios(self) -> tuple[float, float]:
         """Predicted over simulated: noise, and the whole standard error."""
-        return self.noise[0] / self.noise[1], self.total[0] / self.total[1]
+        return _ratio(*self.noise), _ratio(*self.total)
+
+
+def _ratio(predicted: float, simulated: float) -> float:
+    """One where both are nil, as for a calibration error that is always read as nil."""
+    if simulated == 0.0:
+        return 1.0 if predicted == 0.0 else inf
+    return predicted / simulated
 
 
 def compare(pop: Population, request: Request, *, trials: int) -> list[Comparison]:
@@ -123,8 +130,9 @@ def _accuracy_section(found: list[Comparison], trials: int) -> str:
         for index in (0, 1):
             ratios = np.array([row.ratios[index] for row in rows])
             inside = np.abs(ratios - 1.0) <= LIMITS[metric]
+            usual = ratios[np.isfinite(ratios) & (ratios > 0.0)]
             cells += [
-                f"{exp(float(np.log(ratios).mean())):.2f}",
+                f"{exp(float(np.log(usual).mean())):.2f}",
                 f"{ratios.min():.2f} to {ratios.max():.2f}",
                 f"{int(inside.sum())}",
             ]
@@ -135,6 +143,7 @@ def _accuracy_section(found: list[Comparison], trials: int) -> str:
         if row.answered == 1.0 and abs(row.ratios[1] - 1.0) > LIMITS[row.metric]
     ]
     partial = sum(row.answered < 1.0 for row in found)
+    nil = sum(row.answered == 1.0 and row.total == (0.0, 0.0) for row in found)
     header = ["metric", "cases", "noise: mean ratio", "range", "within",
               "standard error: mean ratio", "range", "within", "limit"]  # fmt: skip
     misses = "; ".join(outside) if outside else "none"
@@ -148,7 +157,8 @@ def _accuracy_section(found: list[Comparison], trials: int) -> str:
         "are, so only its standard error has a limit to keep.\n\n"
         f"{_table(header, body)}\n\n"
         f"Cases whose standard error is off by more than the limit: {misses}. Left out: {partial} "
-        "cases in which some trial had no answer.\n\n"
+        f"cases in which some trial had no answer. In {nil} cases the calibration error was "
+        "predicted to be read as nil and was, in every trial.\n\n"
         "![Predicted against simulated standard errors](../docs/figures/planning.png)"
     )
 
@@ -286,7 +296,11 @@ def _draw(found: list[Comparison]) -> None:
 
     figure, grid = plt.subplots(2, 3, figsize=(10, 6.5), layout="constrained")
     for axes, metric in zip(grid.ravel(), METRICS, strict=True):
-        rows = [row for row in found if row.metric == metric and row.answered == 1.0]
+        rows = [
+            row
+            for row in found
+            if row.metric == metric and row.answered == 1.0 and min(row.total) > 0.0
+        ]
         for privacy, colour in ((Privacy.DISTRIBUTED, "tab:blue"), (Privacy.LOCAL, "tab:red")):
             pairs = [row.total for row in rows if row.privacy is privacy and isfinite(row.total[0])]
             axes.loglog(*zip(*pairs, strict=True), ".", color=colour, label=privacy.value)
