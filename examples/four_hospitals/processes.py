@@ -141,6 +141,23 @@ class Federation:
             path=Path(config["where"]) / BIN_FOLDER if locked else None,
         )  # fmt: skip
 
+    def restart_site(
+        self, name: str, key: Path, config: Mapping[str, str], *, seconds: float = 150.0
+    ) -> None:
+        """Start a killed SuperNode until it is let in: its SuperLink has to miss it first."""
+        end = time.monotonic() + seconds
+        before = len(_CONNECTED.findall(self.log(name)))
+        while time.monotonic() < end:
+            self.start_site(name, key, config)
+            while self._processes[name].poll() is None and time.monotonic() < end:
+                if len(_CONNECTED.findall(self.log(name))) > before:
+                    return
+                time.sleep(0.1)
+            # What it started may outlive it.
+            self.kill(name)
+            time.sleep(2.0)
+        raise RuntimeError(f"{name} was not let in again:\n{self.log(name)}")
+
     def wait_for_sites(self, *names: str) -> dict[str, str]:
         """Wait until SuperNodes are connected; returns their node ids."""
         for name in names:
@@ -151,7 +168,8 @@ class Federation:
     def kill(self, name: str) -> None:
         """End a process and its children at once, as a power cut would."""
         process = self._processes.pop(name)
-        os.killpg(process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
     def run(

@@ -138,7 +138,7 @@ def test_four_hospitals_one_killed_under_each_privacy_model(
     assert "Failed to activate SuperNode" in federation.log("stranger")
     assert "No SuperNode found with the given public key" in federation.log("superlink")
 
-    federation.start_site(victim.name, victim.key, victim.config)
+    federation.restart_site(victim.name, victim.key, victim.config)
     _, assessment = run({"privacy": "distributed", "epsilon": "1", **pins}, "Stage keys:")
     survey = assessment.survey
     assert assessment.tally.reports == (3,) * survey.hierarchy.levels
@@ -149,8 +149,7 @@ def test_four_hospitals_one_killed_under_each_privacy_model(
     assert [charges(hospital) for hospital in survivors] == [[None, "1"]] * 3
     assert charges(victim) == []
 
-    federation.start_site(victim.name, victim.key, victim.config)
-    federation.wait_for(victim.name, lambda log: log.count("SuperNode ID") == 3)
+    federation.restart_site(victim.name, victim.key, victim.config)
     # This run brings another app along; the sites answer with the one that they installed.
     _, assessment = run(
         {"privacy": "local", "epsilon": "5"}, "4 sites are connected.", spying_app(tmp_path)
