@@ -7,9 +7,9 @@ from fedassay.examples import Examples
 from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy
 from fedassay.mechanisms import Exact
-from fedassay.planner import choose
+from fedassay.planning.request import SurveyRequest
+from fedassay.planning.search import design_survey
 from fedassay.randomness import SystemRandomness
-from fedassay.request import Request
 from fedassay.survey import Survey
 from fedassay.tally import Tally, TallyBuilder
 from fedassay.wire import decode
@@ -21,7 +21,7 @@ _WANTED_MICROSECONDS = 100.0
 def measure(*, quick: bool) -> Section:
     """Microseconds per step, for the default survey and a smaller one."""
     runs = 3 if quick else 15
-    default = choose(Request()).survey
+    default = design_survey(SurveyRequest()).survey
     cells = 4096
     smaller = Survey(
         grid=Grid.uniform(cells), hierarchy=Hierarchy.flat(cells), mechanisms=(Exact(),)

@@ -10,22 +10,23 @@ from sklearn.metrics import roc_auc_score
 from benchmarks.page import Aim, Section
 from benchmarks.rows import scored_rows
 from benchmarks.timing import best_of, race, shown
-from fedassay.engines.simulation import simulate
-from fedassay.engines.tables import Cohort
 from fedassay.examples import Examples
+from fedassay.mechanisms import Privacy
 from fedassay.metrics.named import named_metrics
-from fedassay.planner import Choice, choose
+from fedassay.planning.request import SurveyRequest
+from fedassay.planning.search import SurveyDesign, design_survey
 from fedassay.randomness import SimulatedRandomness
-from fedassay.request import Privacy, Request
+from fedassay.simulation.simulate import simulate
+from fedassay.tables.reading import ScoredClients
 
 _CLIENTS = 1_000_000
 _THRESHOLDS = (0.5,)
 _SKLEARN = "scikit-learn: `roc_auc_score`"
 _DISTRIBUTED = "distributed, epsilon 1"
 _REQUESTS = {
-    _DISTRIBUTED: Request(privacy=Privacy.DISTRIBUTED, epsilon=Fraction(1), clients=_CLIENTS),
-    "local, epsilon 1": Request(privacy=Privacy.LOCAL, epsilon=Fraction(1), clients=_CLIENTS),
-    "local, epsilon 5": Request(privacy=Privacy.LOCAL, epsilon=Fraction(5), clients=_CLIENTS),
+    _DISTRIBUTED: SurveyRequest(privacy=Privacy.DISTRIBUTED, epsilon=Fraction(1), clients=_CLIENTS),
+    "local, epsilon 1": SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction(1), clients=_CLIENTS),
+    "local, epsilon 5": SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction(5), clients=_CLIENTS),
 }
 _WANTED_LOCAL_SECONDS = 1.0
 
@@ -33,13 +34,13 @@ _WANTED_LOCAL_SECONDS = 1.0
 def measure(*, quick: bool) -> Section:
     """Plan once, then simulate and compute every metric."""
     labels, scores = scored_rows(_CLIENTS, generator=np.random.default_rng(21))
-    cohort = Cohort(Examples.of(labels, scores), None, _CLIENTS)
+    cohort = ScoredClients(Examples.of(labels, scores), None, _CLIENTS)
     planning = {
-        name: best_of(1 if quick else 3, partial(choose, request))
+        name: best_of(1 if quick else 3, partial(design_survey, request))
         for name, request in _REQUESTS.items()
     }
     tasks: dict[str, Callable[[], float]] = {
-        name: _every_metric(choose(request), cohort) for name, request in _REQUESTS.items()
+        name: _every_metric(design_survey(request), cohort) for name, request in _REQUESTS.items()
     }
     tasks[_SKLEARN] = lambda: float(roc_auc_score(labels, scores))
     seconds = race(2 if quick else 10, tasks)
@@ -77,10 +78,13 @@ def measure(*, quick: bool) -> Section:
     )
 
 
-def _every_metric(choice: Choice, cohort: Cohort) -> Callable[[], float]:
+def _every_metric(design: SurveyDesign, cohort: ScoredClients) -> Callable[[], float]:
     def task() -> float:
         histogram = simulate(
-            choice.survey, cohort, readout=choice.readout, randomness=SimulatedRandomness(22)
+            design.survey,
+            cohort,
+            decode_options=design.decode_options,
+            randomness=SimulatedRandomness(22),
         )
         return named_metrics(histogram, _THRESHOLDS)["roc_auc"].value
 

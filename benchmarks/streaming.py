@@ -21,8 +21,8 @@ from benchmarks.memory import memory_mib
 from benchmarks.page import Aim, Section
 from benchmarks.rows import scored_rows
 from benchmarks.timing import three_digits
-from fedassay.engines.tables import Columns, count_file
 from fedassay.grid import Grid
+from fedassay.tables.reading import Columns, count_file
 
 _GROUP_ROWS = 2**20
 _BYTES_PER_ROW = 10

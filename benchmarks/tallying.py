@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks.page import Aim, Section
 from benchmarks.timing import race, three_digits
-from fedassay.bitcount import count_bits
+from fedassay.mechanisms.bit_count import count_bits
 
 _SIZE = 2048
 _SMALL_BYTES, _LARGE_BYTES = 2**22, 2**26

@@ -19,14 +19,15 @@ from experiments.calibration_slopes import measure as measure_slope
 from experiments.data import SHARED, halves, load, rows
 from fedassay.calibration import Calibrator, Method, ece, fit, fit_auto
 from fedassay.calibration.binning import fit_binning
-from fedassay.engines.rows import row_calibration
-from fedassay.engines.simulation import simulate
-from fedassay.engines.tables import Cohort
 from fedassay.examples import Examples, FloatArray, IntArray
 from fedassay.histogram import ScoreHistogram
-from fedassay.planner import choose
+from fedassay.mechanisms import Privacy
+from fedassay.metrics.exact_rows import row_calibration
+from fedassay.planning.request import SurveyRequest
+from fedassay.planning.search import design_survey
 from fedassay.randomness import SimulatedRandomness
-from fedassay.request import Privacy, Request
+from fedassay.simulation.simulate import simulate
+from fedassay.tables.reading import ScoredClients
 
 _PAGE = Path(__file__).with_name("calibration.md")
 _BINS = 20
@@ -148,13 +149,15 @@ def measure(case: Case, model: Model, clients: int, *, trials: int) -> dict[str,
     found: dict[str, list[Errors]] = {name: [] for name in FITS}
     chosen: list[str] = []
     count = min(clients, len(case.fitting))
-    choice = choose(Request(privacy=model.privacy, epsilon=model.epsilon, clients=count))
+    design = design_survey(
+        SurveyRequest(privacy=model.privacy, epsilon=model.epsilon, clients=count)
+    )
     for trial in range(trials):
         fitting = rows(case.fitting, count, generator)
         histogram = simulate(
-            choice.survey,
-            Cohort(fitting, None, count),
-            readout=choice.readout,
+            design.survey,
+            ScoredClients(fitting, None, count),
+            decode_options=design.decode_options,
             randomness=SimulatedRandomness(_TRIAL_SEED + trial),
         )
         for name, fitted in FITS.items():

@@ -10,12 +10,13 @@ from math import inf
 import numpy as np
 
 from fedassay.calibration.binning import fit_binning
-from fedassay.decode import decode
+from fedassay.decoding import decode
 from fedassay.draws import draw_tally
 from fedassay.errors import SingleClass
 from fedassay.examples import FloatArray
-from fedassay.planner import choose
-from fedassay.request import Preset, Privacy, Request
+from fedassay.mechanisms import Privacy
+from fedassay.planning.request import Preset, SurveyRequest
+from fedassay.planning.search import design_survey
 
 _POINTS = 16
 _BINS = 20
@@ -99,8 +100,8 @@ def measure(regime: Regime, *, trials: int, seed: int, buckets: int | None = Non
 
 def _errors(regime: Regime, clients: int, seed: int, buckets: int | None) -> tuple[float, float]:
     """Mean distance to the truth, and ECE in 20 bins, over the whole population."""
-    survey_of = choose(
-        Request(
+    survey_of = design_survey(
+        SurveyRequest(
             privacy=regime.privacy, epsilon=regime.epsilon, clients=clients, preset=Preset.PAPER
         )
     )
@@ -111,7 +112,7 @@ def _errors(regime: Regime, clients: int, seed: int, buckets: int | None) -> tup
     generator = np.random.default_rng(seed)
     drawn = generator.multinomial(clients, cells.ravel() / cells.sum()).reshape(cells.shape)
     tally = draw_tally(survey, drawn, clients=clients, generator=generator)
-    histogram = decode(survey, tally, readout=survey_of.readout)
+    histogram = decode(survey, tally, decode_options=survey_of.decode_options)
     try:
         calibrator = fit_binning(
             histogram, buckets=buckets, local_epsilon=regime.local_epsilon, noise_aware=False

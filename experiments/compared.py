@@ -10,7 +10,7 @@ from experiments.data import Scored, halves, rows, thinned
 from experiments.errors import METRICS, answered, family_means, geometric_mean, mean_errors
 from experiments.page import markdown_table
 from fedassay.examples import Examples
-from fedassay.planner import Choice
+from fedassay.planning.search import SurveyDesign
 
 NAMES = {
     "roc_auc": "ROC AUC",
@@ -48,7 +48,7 @@ class Comparison:
         return paper / default
 
 
-Choices = Callable[[Examples, Examples | None], tuple[Choice, Choice]]
+Choices = Callable[[Examples, Examples | None], tuple[SurveyDesign, SurveyDesign]]
 """The paper's survey and the default one, for the clients' rows and a reference."""
 
 
@@ -70,7 +70,7 @@ def compare(table: Scored, setting: Setting, choices: Choices, *, trials: int) -
     """Simulate both surveys on one table."""
     examples, reference = prepared(table, setting)
     paper, default = choices(examples, reference)
-    found = [mean_errors(choice, examples, trials=trials) for choice in (paper, default)]
+    found = [mean_errors(design, examples, trials=trials) for design in (paper, default)]
     return Comparison(
         table.name,
         len(examples),
@@ -80,8 +80,8 @@ def compare(table: Scored, setting: Setting, choices: Choices, *, trials: int) -
     )
 
 
-def _shape(choice: Choice) -> str:
-    survey = choice.survey
+def _shape(design: SurveyDesign) -> str:
+    survey = design.survey
     cells = "/".join(map(str, dict.fromkeys(survey.hierarchy.cells_per_level)))
     kinds = ", ".join(sorted({mechanism.kind for mechanism in survey.mechanisms}))
     return f"{survey.grid.cells} leaves, {survey.hierarchy.levels} x {cells} ({kinds})"

@@ -20,17 +20,13 @@ from experiments.page import markdown_table, run, say
 from fedassay.examples import Examples
 from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy
-from fedassay.mechanisms import Polya
-from fedassay.planner import (
+from fedassay.mechanisms import Polya, Privacy
+from fedassay.planning.request import Preset, SurveyRequest
+from fedassay.planning.search import (
     PAPER_BUCKETS,
-    Choice,
-    choose,
-    readout_for,
-)
-from fedassay.request import (
-    Preset,
-    Privacy,
-    Request,
+    SurveyDesign,
+    decode_options_for,
+    design_survey,
 )
 from fedassay.survey import Survey
 
@@ -66,10 +62,10 @@ SETTINGS = (
 
 def surveys(
     examples: Examples, reference: Examples | None, *, setting: Setting
-) -> tuple[Choice, Choice]:
+) -> tuple[SurveyDesign, SurveyDesign]:
     """The paper's survey, and the default one that knows the thresholds where they are known."""
-    default = choose(
-        Request(
+    default = design_survey(
+        SurveyRequest(
             privacy=Privacy.DISTRIBUTED,
             epsilon=Fraction(1),
             clients=len(examples),
@@ -87,9 +83,9 @@ def _choice(
     epsilon: Fraction = Fraction(1),
     height: int | None = None,
     buckets: int | None = None,
-) -> Choice:
-    return choose(
-        Request(
+) -> SurveyDesign:
+    return design_survey(
+        SurveyRequest(
             privacy=Privacy.DISTRIBUTED,
             epsilon=epsilon,
             clients=len(examples),
@@ -118,24 +114,24 @@ class Sweep:
     """The surveys that a curve is made of."""
 
     title: str
-    choice: Callable[[Examples, Fraction], Choice]
+    design: Callable[[Examples, Fraction], SurveyDesign]
 
 
-def _fixed(examples: Examples, epsilon: Fraction) -> Choice:
+def _fixed(examples: Examples, epsilon: Fraction) -> SurveyDesign:
     return _choice(examples, preset=Preset.PAPER, epsilon=epsilon)
 
 
-def _default(examples: Examples, epsilon: Fraction) -> Choice:
+def _default(examples: Examples, epsilon: Fraction) -> SurveyDesign:
     return _choice(examples, preset=Preset.DEFAULT, epsilon=epsilon)
 
 
-def _tree(examples: Examples, epsilon: Fraction) -> Choice:
+def _tree(examples: Examples, epsilon: Fraction) -> SurveyDesign:
     """The paper's tree whose leaves follow the theory, to the nearest power of two."""
     height = round(log2(_leaves(examples, epsilon)))
     return _choice(examples, preset=Preset.PAPER, epsilon=epsilon, height=height, buckets=2**height)
 
 
-def _flat(examples: Examples, epsilon: Fraction) -> Choice:
+def _flat(examples: Examples, epsilon: Fraction) -> SurveyDesign:
     """Noise on B buckets and nothing else, as the proof of the threshold bound has it."""
     leaves = _leaves(examples, epsilon)
     clients = len(examples)
@@ -145,7 +141,7 @@ def _flat(examples: Examples, epsilon: Fraction) -> Choice:
         mechanisms=(Polya(epsilon, 1, clients),),
         minimum_reports=clients,
     )
-    return Choice(survey, readout_for(Preset.PAPER, leaves))
+    return SurveyDesign(survey, decode_options_for(Preset.PAPER, leaves))
 
 
 def _leaves(examples: Examples, epsilon: Fraction) -> int:
@@ -174,7 +170,7 @@ def sweep(table: Scored, how: Sweep, *, trials: int) -> tuple[Curve, Curve]:
 
 
 def _errors(how: Sweep, examples: Examples, epsilon: Fraction, trials: int) -> dict[str, float]:
-    return mean_errors(how.choice(examples, epsilon), examples, trials=trials)
+    return mean_errors(how.design(examples, epsilon), examples, trials=trials)
 
 
 def _curve(axis: str, at: Sequence[float], found: list[dict[str, float]]) -> Curve:

@@ -5,38 +5,41 @@ from math import exp, log, nan
 
 import numpy as np
 
-from fedassay.engines.rows import row_metrics
-from fedassay.engines.simulation import simulate
-from fedassay.engines.tables import Cohort
 from fedassay.estimate import Estimate
 from fedassay.examples import Examples
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics import accuracy, precision, recall, roc_auc
+from fedassay.metrics.exact_rows import row_metrics
 from fedassay.metrics.named import metric_name
-from fedassay.planner import (
-    Choice,
+from fedassay.planning.search import (
+    SurveyDesign,
 )
 from fedassay.randomness import SimulatedRandomness
+from fedassay.simulation.simulate import simulate
+from fedassay.tables.reading import ScoredClients
 
 THRESHOLDS = tuple(i / 11 for i in range(1, 11))
 FAMILIES = {"precision": precision, "recall": recall, "accuracy": accuracy}
 METRICS = ("roc_auc", *FAMILIES)
 
 
-def mean_errors(choice: Choice, examples: Examples, *, trials: int) -> dict[str, float]:
+def mean_errors(design: SurveyDesign, examples: Examples, *, trials: int) -> dict[str, float]:
     """The mean absolute error of ROC AUC, and of each threshold metric over the thresholds.
 
     A threshold where some trial has no answer, or the rows have none, is left out; the family's
     error is then the mean over the others. Rows are clients.
     """
     exact = row_metrics(examples, THRESHOLDS)
-    cohort = Cohort(examples, None, len(examples))
+    cohort = ScoredClients(examples, None, len(examples))
     found: dict[str, list[float]] = {name: [] for name in exact}
     for trial in range(trials):
         histogram = simulate(
-            choice.survey, cohort, readout=choice.readout, randomness=SimulatedRandomness(trial)
+            design.survey,
+            cohort,
+            decode_options=design.decode_options,
+            randomness=SimulatedRandomness(trial),
         )
-        for name, estimate in _estimates(histogram, choice.readout.buckets).items():
+        for name, estimate in _estimates(histogram, design.decode_options.buckets).items():
             truth = exact[name]
             found[name].append(nan if truth is None else abs(estimate.value - truth))
     return {name: float(np.mean(errors)) if errors else nan for name, errors in found.items()}

@@ -9,17 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.populations import Population
-from fedassay.decode import Readout, decode
-from fedassay.draft import draft
+from fedassay.decoding import DecodeOptions, decode
 from fedassay.draws import draw_tally
 from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy, Interleaved, fanouts_for
 from fedassay.histogram import ScoreHistogram
+from fedassay.mechanisms import Privacy
 from fedassay.metrics.named import named_metric
-from fedassay.planner import choose
-from fedassay.prediction import expected_histogram
-from fedassay.request import Privacy, Request
-from fedassay.scoremodel import from_reference
+from fedassay.planning.build import build_survey
+from fedassay.planning.forecast import expected_histogram
+from fedassay.planning.request import SurveyRequest
+from fedassay.planning.score_model import from_reference
+from fedassay.planning.search import design_survey
 from fedassay.survey import Survey
 
 CLIENTS = 100_000
@@ -91,23 +92,23 @@ def compare_with_all(
     All are ranked by the closed form of their noise with the binning errors of drawn
     cohorts; the best and the choice are then simulated.
     """
-    request = Request(
+    request = SurveyRequest(
         privacy=privacy,
         epsilon=epsilon,
         clients=CLIENTS,
         thresholds=_THRESHOLDS,
         reference=pop.reference if has_reference else None,
     )
-    choice, cohorts = choose(request), Cohorts.drawn(pop)
+    design, cohorts = design_survey(request), Cohorts.drawn(pop)
     model = from_reference(pop.rows, examples=float(CLIENTS), positive_rate=None)
     settings = list(_all(request))
     first = [_ranked(survey, model, cohorts) for survey in settings]
     order = [int(place) for place in np.argsort(first)[:_FINALISTS]]
-    again = {i: _simulated(settings[i], choice.readout, cohorts, trials) for i in order}
+    again = {i: _simulated(settings[i], design.decode_options, cohorts, trials) for i in order}
     best = min(again, key=lambda i: again[i])
-    own = _simulated(choice.survey, choice.readout, cohorts, trials)
+    own = _simulated(design.survey, design.decode_options, cohorts, trials)
     return Searched(
-        len(settings), _shape(choice.survey), _shape(settings[best]), exp(own - again[best])
+        len(settings), _shape(design.survey), _shape(settings[best]), exp(own - again[best])
     )
 
 
@@ -121,14 +122,16 @@ def _ranked(survey: Survey, model: ScoreHistogram, cohorts: Cohorts) -> float:
     return _score(noise**2 + _filled(bias**2).mean(axis=0))
 
 
-def _simulated(survey: Survey, readout: Readout, cohorts: Cohorts, trials: int) -> float:
+def _simulated(
+    survey: Survey, decode_options: DecodeOptions, cohorts: Cohorts, trials: int
+) -> float:
     generator = np.random.default_rng(2)
     leaves = cohorts.on(survey.grid)
     squares = []
     for trial in range(trials):
         place = trial % _COHORTS
         tally = draw_tally(survey, leaves[place], clients=CLIENTS, generator=generator)
-        found = _values(decode(survey, tally, readout=readout))
+        found = _values(decode(survey, tally, decode_options=decode_options))
         squares.append((np.array(found) - cohorts.exact[place]) ** 2)
     return _score(_filled(np.array(squares)).mean(axis=0))
 
@@ -148,7 +151,7 @@ def _score(squares: NDArray[np.float64]) -> float:
     return float((2.0 * logs[0] + logs[1:].mean()) / 3.0)
 
 
-def _all(request: Request) -> Iterator[Survey]:
+def _all(request: SurveyRequest) -> Iterator[Survey]:
     for grid in dict.fromkeys(_grids(request)):
         for height in (1, 2, 3, 4):
             if height > 1 and grid.cells < 3**height:
@@ -156,14 +159,14 @@ def _all(request: Request) -> Iterator[Survey]:
             hierarchy = Hierarchy(grid.cells, fanouts_for(grid.cells, height))
             rows = [[tilt ** (height - level) for level in range(height)] for tilt in _TILTS]
             for budget in dict.fromkeys(tuple(w / sum(row) for w in row) for row in rows):
-                yield draft(request, grid, hierarchy, budget)
+                yield build_survey(request, grid, hierarchy, budget)
         if request.privacy is Privacy.LOCAL and grid.cells <= 64:
             for step in dict.fromkeys(-(-(grid.cells - 1) // k) for k in (1, 2, 3, 4, 5, 7, 9, 11)):
                 if 1 < step < grid.cells:
-                    yield draft(request, grid, Interleaved(grid.cells, step))
+                    yield build_survey(request, grid, Interleaved(grid.cells, step))
 
 
-def _grids(request: Request) -> Iterator[Grid]:
+def _grids(request: SurveyRequest) -> Iterator[Grid]:
     most = 128 if request.privacy is Privacy.LOCAL else 512
     for leaves in _LEAVES:
         if leaves > most:

@@ -13,11 +13,11 @@ from scipy.special import expit
 
 from experiments.data import SHARED, Scored, load
 from experiments.errors import geometric_mean
-from fedassay.engines.rows import row_metrics
 from fedassay.examples import Examples
 from fedassay.grid import Grid
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics import roc_auc
+from fedassay.metrics.exact_rows import row_metrics
 
 _PAGE = Path(__file__).with_name("grids.md")
 _LEAVES = (16, 32, 64, 128, 256)

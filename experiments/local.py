@@ -16,26 +16,23 @@ from experiments.compared import Setting, compare, prepared, section
 from experiments.data import Scored
 from experiments.errors import THRESHOLDS
 from experiments.page import markdown_table, run, say
-from fedassay.engines.simulation import simulate
-from fedassay.engines.tables import Cohort
 from fedassay.estimate import NotEnoughData
 from fedassay.examples import Examples
+from fedassay.mechanisms import Privacy
 from fedassay.metrics import roc_auc
-from fedassay.metrics.delta import CLEAR_OF_NOISE
-from fedassay.planner import (
+from fedassay.metrics.delta_method import CLEAR_OF_NOISE
+from fedassay.planning.forecast import expected_histogram
+from fedassay.planning.request import Preset, SurveyRequest
+from fedassay.planning.score_model import from_reference
+from fedassay.planning.search import (
     PAPER_BUCKETS,
     PAPER_HEIGHT,
-    Choice,
-    choose,
+    SurveyDesign,
+    design_survey,
 )
-from fedassay.prediction import expected_histogram
 from fedassay.randomness import SimulatedRandomness
-from fedassay.request import (
-    Preset,
-    Privacy,
-    Request,
-)
-from fedassay.scoremodel import from_reference
+from fedassay.simulation.simulate import simulate
+from fedassay.tables.reading import ScoredClients
 
 _EPSILONS = (Fraction(5), Fraction(1))
 
@@ -55,7 +52,7 @@ SETTINGS = (
 
 def surveys(
     examples: Examples, reference: Examples | None, *, setting: Setting, epsilon: Fraction
-) -> tuple[Choice, Choice]:
+) -> tuple[SurveyDesign, SurveyDesign]:
     """The paper's survey and the default one."""
     paper = _choice(examples, epsilon, preset=Preset.PAPER)
     return paper, _choice(examples, epsilon, reference=reference, rate=setting.rate)
@@ -68,10 +65,10 @@ def _choice(
     preset: Preset = Preset.DEFAULT,
     reference: Examples | None = None,
     rate: float | None = None,
-) -> Choice:
+) -> SurveyDesign:
     """Both know the number of clients; the default knows the thresholds and rare positives."""
-    return choose(
-        Request(
+    return design_survey(
+        SurveyRequest(
             privacy=Privacy.LOCAL,
             epsilon=epsilon,
             clients=len(examples),
@@ -114,13 +111,13 @@ def _refusals(tables: list[Scored], trials: int) -> str:
     body, said = [], ""
     for table in tables:
         examples, _ = prepared(table, hard)
-        choice = _choice(examples, Fraction(1), rate=0.01)
+        design = _choice(examples, Fraction(1), rate=0.01)
         found = [
             roc_auc(
                 simulate(
-                    choice.survey,
-                    Cohort(examples, None, len(examples)),
-                    readout=choice.readout,
+                    design.survey,
+                    ScoredClients(examples, None, len(examples)),
+                    decode_options=design.decode_options,
                     randomness=SimulatedRandomness(trial),
                 )
             )
@@ -128,7 +125,7 @@ def _refusals(tables: list[Scored], trials: int) -> str:
         ]
         refused = [each for each in found if isinstance(each, NotEnoughData)]
         said = refused[0].reason if refused else said
-        enough = _clients_that_would_do(table, choice, len(examples))
+        enough = _clients_that_would_do(table, design, len(examples))
         body.append(
             [table.name, f"{len(examples):,}", f"{len(refused)} of {trials}", f"{enough:,.0f}"]
         )
@@ -141,10 +138,10 @@ def _refusals(tables: list[Scored], trials: int) -> str:
     )
 
 
-def _clients_that_would_do(table: Scored, choice: Choice, clients: int) -> float:
+def _clients_that_would_do(table: Scored, design: SurveyDesign, clients: int) -> float:
     """How many it takes for positives to stand clear of their noise."""
     model = from_reference(table.examples, examples=float(clients), positive_rate=0.01)
-    expected = expected_histogram(choice.survey, model, clients=float(clients))
+    expected = expected_histogram(design.survey, model, clients=float(clients))
     weights = np.zeros_like(expected.counts)
     weights[1] = 1.0
     growth = CLEAR_OF_NOISE * expected.noise.variance(weights) ** 0.5 / expected.total_positives

@@ -18,11 +18,12 @@ import numpy as np
 from experiments.data import ROOT, SHARED, load
 from experiments.exhaustive import SETTINGS, compare_with_all
 from experiments.populations import Population, drawn, population, synthetic
-from fedassay.planner import choose
-from fedassay.prediction import model_for, predict
-from fedassay.rehearsal import Rehearsal, predict_ece
-from fedassay.request import Privacy, Request
-from fedassay.targets import Target, clients_needed
+from fedassay.mechanisms import Privacy
+from fedassay.planning.forecast import forecast, model_for
+from fedassay.planning.monte_carlo import MonteCarlo, forecast_ece
+from fedassay.planning.request import SurveyRequest
+from fedassay.planning.search import design_survey
+from fedassay.planning.solve import Target, clients_needed
 
 _PAGE = Path(__file__).with_name("planning.md")
 _FIGURE = ROOT / "docs" / "figures" / "planning.png"
@@ -65,20 +66,22 @@ def _ratio(predicted: float, simulated: float) -> float:
     return predicted / simulated
 
 
-def compare(pop: Population, request: Request, *, trials: int) -> list[Comparison]:
+def compare(pop: Population, request: SurveyRequest, *, trials: int) -> list[Comparison]:
     """Choose and predict from the reference, simulate on the population."""
     clients = request.clients or 0
-    choice, model = choose(request), model_for(request)
-    predictions = predict(choice.survey, model, clients=clients, readout=choice.readout)
-    predictions["ece"] = predict_ece(
-        Rehearsal(choice.survey, model, clients, choice.readout),
+    design, model = design_survey(request), model_for(request)
+    forecasts = forecast(
+        design.survey, model, clients=clients, decode_options=design.decode_options
+    )
+    forecasts["ece"] = forecast_ece(
+        MonteCarlo(design.survey, model, clients, design.decode_options),
         generator=np.random.default_rng(0),
         draws=max(100, trials // 2),
     )
-    wanted = tuple(name for name in METRICS if predictions[name].is_available)
+    wanted = tuple(name for name in METRICS if forecasts[name].is_available)
     found = drawn(
-        choice,
-        pop.shares(choice, request.positive_rate),
+        design,
+        pop.shares(design, request.positive_rate),
         clients=clients,
         metrics=wanted,
         trials=trials,
@@ -89,15 +92,15 @@ def compare(pop: Population, request: Request, *, trials: int) -> list[Compariso
             _title(request),
             request.privacy,
             name,
-            (predictions[name].noise_sd, found[name].noise_sd),
-            (predictions[name].standard_error, found[name].standard_error),
+            (forecasts[name].noise_sd, found[name].noise_sd),
+            (forecasts[name].standard_error, found[name].standard_error),
             found[name].answered,
         )
         for name in wanted
     ]
 
 
-def _title(request: Request) -> str:
+def _title(request: SurveyRequest) -> str:
     rate = "own rate" if request.positive_rate is None else f"{request.positive_rate:.0%} positives"
     epsilon = float(request.epsilon or 0)
     return f"{request.privacy.value} ε = {epsilon:g}, {request.clients:,} clients, {rate}"
@@ -109,7 +112,7 @@ def comparisons(pops: Sequence[Population], *, trials: int, quick: bool) -> list
     for pop in pops:
         for privacy, epsilon in MODELS:
             for clients, rate in SIZES[:1] if quick else SIZES:
-                request = Request(
+                request = SurveyRequest(
                     privacy=privacy,
                     epsilon=epsilon,
                     clients=clients,
@@ -183,13 +186,13 @@ PLANNED = (
 )
 
 
-def _reached(pop: Population, request: Request, target: Target, *, trials: int) -> float:
+def _reached(pop: Population, request: SurveyRequest, target: Target, *, trials: int) -> float:
     """The share of surveys whose error against the population stays below the target."""
-    choice = choose(request)
+    design = design_survey(request)
     truth = pop.truth(None, (0.5,))[target.metric]
     values = drawn(
-        choice,
-        pop.shares(choice, None),
+        design,
+        pop.shares(design, None),
         clients=request.clients or 0,
         metrics=(target.metric,),
         trials=trials,
@@ -203,7 +206,7 @@ def _targets_section(pops: dict[str, Population], *, trials: int) -> str:
         if case.table not in pops:
             continue
         pop = pops[case.table]
-        request = Request(
+        request = SurveyRequest(
             privacy=case.privacy, epsilon=case.epsilon, thresholds=(0.5,), reference=pop.reference
         )
         clients = clients_needed(request, case.target)

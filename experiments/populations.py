@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 
 from experiments.data import Scored, halves
 from fedassay.calibration import ece
-from fedassay.decode import decode
+from fedassay.decoding import decode
 from fedassay.draws import draw_tally
-from fedassay.engines.rows import row_calibration, row_metrics
 from fedassay.examples import Examples
 from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.exact_rows import row_calibration, row_metrics
 from fedassay.metrics.named import named_metric
-from fedassay.planner import Choice
+from fedassay.planning.search import SurveyDesign
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,9 +25,9 @@ class Population:
     rows: Examples
     reference: Examples
 
-    def shares(self, choice: Choice, rate: float | None) -> NDArray[np.float64]:
+    def shares(self, design: SurveyDesign, rate: float | None) -> NDArray[np.float64]:
         """The probability of every label x cell, at the rows' own rate or another."""
-        counts = choice.survey.grid.count(self.rows).astype(np.float64)
+        counts = design.survey.grid.count(self.rows).astype(np.float64)
         if rate is not None:
             counts *= np.array([[1.0 - rate], [rate]]) / counts.sum(axis=1, keepdims=True)
         found: NDArray[np.float64] = counts / counts.sum()
@@ -83,7 +83,7 @@ class Drawn:
 
 
 def drawn(
-    choice: Choice,
+    design: SurveyDesign,
     shares: NDArray[np.float64],
     *,
     clients: int,
@@ -96,12 +96,12 @@ def drawn(
     found = {name: np.empty((2, trials)) for name in metrics}
     for trial in range(trials):
         leaves = generator.multinomial(clients, shares.ravel()).reshape(shares.shape)
-        tally = draw_tally(choice.survey, leaves, clients=clients, generator=generator)
-        noisy = decode(choice.survey, tally, readout=choice.readout)
+        tally = draw_tally(design.survey, leaves, clients=clients, generator=generator)
+        noisy = decode(design.survey, tally, decode_options=design.decode_options)
         exact = ScoreHistogram(noisy.edges, leaves.astype(np.float64), smooth=noisy.smooth)
         for name in metrics:
-            found[name][0, trial] = _value(noisy, name, choice.readout.buckets)
-            found[name][1, trial] = _value(exact, name, choice.readout.buckets)
+            found[name][0, trial] = _value(noisy, name, design.decode_options.buckets)
+            found[name][1, trial] = _value(exact, name, design.decode_options.buckets)
     return {name: Drawn(*values) for name, values in found.items()}
 
 

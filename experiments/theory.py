@@ -17,20 +17,20 @@ from pathlib import Path
 import numpy as np
 
 from experiments.data import ROOT
-from fedassay import theory
 from fedassay.calibration import fit_binning
-from fedassay.decode import Readout, decode
+from fedassay.decoding import DecodeOptions, decode
 from fedassay.draws import draw_tally
 from fedassay.examples import IntArray
 from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy
 from fedassay.histogram import ScoreHistogram
-from fedassay.mechanisms import Exact, Polya, UnaryEncoding
+from fedassay.mechanisms import Exact, Polya, Privacy, UnaryEncoding
 from fedassay.metrics import accuracy, precision, recall, roc_auc
-from fedassay.planner import Choice, choose
-from fedassay.request import Preset, Privacy, Request
+from fedassay.planning import theory
+from fedassay.planning.request import Preset, SurveyRequest
+from fedassay.planning.search import SurveyDesign, design_survey
+from fedassay.planning.theory import Case, Constant
 from fedassay.survey import AnyMechanism, Survey
-from fedassay.theory import Case, Constant
 
 _PAGE = Path(__file__).with_name("theory.md")
 _DATA = ROOT / "src" / "fedassay" / "data" / "theory.json"
@@ -84,24 +84,26 @@ def threshold_error(case: Case, trials: int, generator: np.random.Generator) -> 
 
 def auc_error(case: Case, trials: int, generator: np.random.Generator) -> float:
     """The paper preset: binary tree of height 10, 100 quantile buckets."""
-    choice = choose(_paper_request(case))
+    design = design_survey(_paper_request(case))
     if case.privacy is Privacy.SECURE:
-        choice = replace(choice, readout=replace(choice.readout, buckets=case.buckets))
+        design = replace(
+            design, decode_options=replace(design.decode_options, buckets=case.buckets)
+        )
     errors = []
-    for leaves, exact in _rows(choice.survey.grid, case.clients, trials, generator):
-        histogram = _drawn(choice, leaves, generator).equi_depth(choice.readout.buckets or 1)
+    for leaves, exact in _rows(design.survey.grid, case.clients, trials, generator):
+        histogram = _drawn(design, leaves, generator).equi_depth(design.decode_options.buckets or 1)
         errors.append(abs(roc_auc(histogram).value - roc_auc(exact).value))
     return float(np.nanmean(errors))
 
 
 def calibration_error(case: Case, trials: int, generator: np.random.Generator) -> float:
     """Binning into the theorem's number of buckets; the error of the fitted map itself."""
-    choice = choose(_paper_request(case))
+    design = design_survey(_paper_request(case))
     model = balanced()
     buckets = theory.calibration_buckets(case)
     errors = []
-    for leaves, _ in _rows(choice.survey.grid, case.clients, trials, generator):
-        found = fit_binning(_drawn(choice, leaves, generator), buckets=buckets, noise_aware=False)
+    for leaves, _ in _rows(design.survey.grid, case.clients, trials, generator):
+        found = fit_binning(_drawn(design, leaves, generator), buckets=buckets, noise_aware=False)
         predicted = found.predict(0.5 * (model.edges[1:] + model.edges[:-1]))
         mass = model.counts.sum(axis=0)
         rate = np.divide(model.positives, mass, out=np.zeros_like(mass), where=mass > 0.0)
@@ -133,18 +135,18 @@ def _flat_error(
     trials: int,
     generator: np.random.Generator,
 ) -> float:
-    choice = Choice(
+    design = SurveyDesign(
         Survey(
             grid=grid,
             hierarchy=Hierarchy.flat(grid.cells),
             mechanisms=(_mechanism(case),),
             minimum_reports=case.clients,
         ),
-        Readout(smooth=False),
+        DecodeOptions(smooth=False),
     )
     errors = []
     for leaves, exact in _rows(grid, case.clients, trials, generator):
-        histogram = _drawn(choice, leaves, generator)
+        histogram = _drawn(design, leaves, generator)
         errors += [
             abs(metric(histogram, threshold).value - metric(exact, threshold).value)
             for threshold in thresholds
@@ -164,9 +166,9 @@ def _mechanism(case: Case) -> AnyMechanism:
             return UnaryEncoding(epsilon)
 
 
-def _paper_request(case: Case) -> Request:
+def _paper_request(case: Case) -> SurveyRequest:
     is_exact = case.privacy is Privacy.SECURE
-    return Request(
+    return SurveyRequest(
         privacy=case.privacy,
         epsilon=None if is_exact else Fraction(case.epsilon).limit_denominator(1000),
         clients=case.clients,
@@ -189,10 +191,12 @@ def _rows(
         yield leaves, ScoreHistogram(model.edges, fine.astype(np.float64), smooth=False)
 
 
-def _drawn(choice: Choice, leaves: IntArray, generator: np.random.Generator) -> ScoreHistogram:
+def _drawn(
+    design: SurveyDesign, leaves: IntArray, generator: np.random.Generator
+) -> ScoreHistogram:
     clients = int(leaves.sum())
-    tally = draw_tally(choice.survey, leaves, clients=clients, generator=generator)
-    return decode(choice.survey, tally, readout=choice.readout)
+    tally = draw_tally(design.survey, leaves, clients=clients, generator=generator)
+    return decode(design.survey, tally, decode_options=design.decode_options)
 
 
 def _page(found: dict[str, dict[str, Constant]], trials: int) -> str:
@@ -212,7 +216,7 @@ def _page(found: dict[str, dict[str, Constant]], trials: int) -> str:
     return (
         "# The constants beside the O()\n\n"
         "Written by `python -m experiments.theory`, with `src/fedassay/data/theory.json` from "
-        "which `fedassay.theory.measured` reads. Mean absolute error over the rate of "
+        "which `fedassay.planning.theory.measured` reads. Mean absolute error over the rate of "
         f"`tab:results`, over {trials} trials for each case (distributed M = "
         f"{_list(CLIENTS[Privacy.DISTRIBUTED])}; local M = {_list(CLIENTS[Privacy.LOCAL])}; ε = "
         f"{', '.join(map(str, EPSILONS))}; secure B = {_list(BUCKETS)}): geometric mean "
@@ -247,7 +251,7 @@ def main() -> None:
     print(text)
     if not arguments.quick:
         content = {
-            "format": "fedassay.theory/1",
+            "format": "fedassay.planning.theory/1",
             "constants": {
                 result: {privacy: asdict(each) for privacy, each in by_privacy.items()}
                 for result, by_privacy in found.items()

@@ -188,9 +188,9 @@ def _machines() -> list[Target]:
         ]
         if is_pinned:
             steps.append(("confirm", "receive_confirm", Federation.survivors))
-        for stage, receive, reach in steps:
+        for stage, receive, error_quantile in steps:
             federation = Federation.of(4, is_pinned=is_pinned)
-            seed = reach(federation)["0"]
+            seed = error_quantile(federation)["0"]
             who, vector = "pinned" if is_pinned else "named", federation.vectors["0"]
             extra = (vector,) if stage == "masked" else ()
             reply = seed

@@ -115,8 +115,8 @@ def discrete_laplace(step: float) -> Callable[[IntArray], FloatArray]:
 def true_epsilon(shape: float, step: float) -> float:
     """The most that the log-probability of a sum changes when a counter changes by one."""
     # Beyond this the truncated convolution loses mass; the ratio has long settled.
-    reach = np.arange(0, int(30.0 / step))
-    probabilities = polya_difference(shape, step)(reach)
+    error_quantile = np.arange(0, int(30.0 / step))
+    probabilities = polya_difference(shape, step)(error_quantile)
     return float(np.abs(np.diff(np.log(probabilities))).max())
 
 

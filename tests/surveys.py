@@ -5,9 +5,9 @@ from fractions import Fraction
 import numpy as np
 
 from fedassay import Exact, Examples, Grid, Hierarchy, Report, Survey
-from fedassay.engines.tables import Cohort
 from fedassay.mechanisms import RandomizedResponse, UnaryEncoding
 from fedassay.survey import AnyMechanism, EveryLevel, OneLevel
+from fedassay.tables.reading import ScoredClients
 
 REPORT_ID = bytes(range(16))
 
@@ -64,8 +64,8 @@ def report_of(
     return Report(survey.fingerprint, report_id, filled)
 
 
-def cohort_of(examples: Examples, client_of_row: list[int] | None = None) -> Cohort:
+def cohort_of(examples: Examples, client_of_row: list[int] | None = None) -> ScoredClients:
     if client_of_row is None:
-        return Cohort(examples, None, len(examples))
+        return ScoredClients(examples, None, len(examples))
     _, codes = np.unique(client_of_row, return_inverse=True)
-    return Cohort(examples, codes.astype(np.int64), int(codes.max()) + 1)
+    return ScoredClients(examples, codes.astype(np.int64), int(codes.max()) + 1)

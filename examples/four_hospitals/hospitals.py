@@ -11,16 +11,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fedassay import Examples, Survey
-from fedassay.engines.flower.prepare import (
+from fedassay.engines.flower.site_setup import (
     MEMBER_FILE,
     NODE_KEY,
     ROSTER_FILE,
-    Wishes,
+    SiteOptions,
     make_roster,
     prepare_site,
 )
-from fedassay.engines.tables import Columns, read_cohort
 from fedassay.examples import IntArray
+from fedassay.tables.reading import Columns, read_clients
 
 NAMES = ("north", "east", "south", "west")
 _ROWS = (30_000, 20_000, 10_000, 5_000)
@@ -64,7 +64,7 @@ class Hospital:
 def open_hospitals(folder: Path, *, pinned: bool = True) -> list[Hospital]:
     """Give each hospital its rows and its folder; with a roster of all where pinned."""
     with as_file(files("fedassay") / "data" / "nycflights13_xgb.parquet") as path:
-        everything = read_cohort(path, Columns("score", "label")).examples
+        everything = read_clients(path, Columns("score", "label")).examples
     ends = np.cumsum((0, *_ROWS))
     hospitals = [
         open_hospital(
@@ -87,7 +87,7 @@ def open_hospital(
     scores.mkdir(parents=True)
     table = pa.table({SCORE: examples.scores, LABEL: examples.labels})
     pq.write_table(table, scores / "scores.parquet")
-    wishes = Wishes(
+    wishes = SiteOptions(
         name=folder.name,
         data_folder=scores,
         largest_epsilon=Fraction(5),

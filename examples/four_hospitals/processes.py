@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
-from fedassay.engines.flower.locked import BIN_FOLDER
+from fedassay.engines.flower.site_lock import BIN_FOLDER
 
 APP = Path(__file__).parents[1] / "flower"
 _STARTED = re.compile(r"Successfully started run (\d+)")

@@ -5,7 +5,7 @@ distributed or local differential privacy, after Cormode and Markov, "Federated
 Calibration and Evaluation of Binary Classifiers".
 
 >>> import fedassay
->>> survey = fedassay.choose(fedassay.Request()).survey
+>>> survey = fedassay.design_survey(fedassay.SurveyRequest()).survey
 >>> survey.guarantee.epsilon is None
 True
 """
@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from fedassay.assessment import Assessment
 from fedassay.client import Answer, ClientPolicy, answer
-from fedassay.decode import Readout, decode
+from fedassay.decoding import DecodeOptions, decode
 from fedassay.errors import FedassayError
 from fedassay.estimate import Estimate, Interval, NotEnoughData
 from fedassay.examples import Examples
@@ -27,22 +27,18 @@ from fedassay.mechanisms import (
     Guarantee,
     Law,
     Polya,
+    Privacy,
     RandomizedResponse,
     UnaryEncoding,
     Unit,
     UnitKind,
 )
-from fedassay.planner import (
-    Choice,
-    choose,
+from fedassay.planning.request import LevelChoice, Preset, SurveyRequest
+from fedassay.planning.search import (
+    SurveyDesign,
+    design_survey,
 )
 from fedassay.randomness import SystemRandomness
-from fedassay.request import (
-    LevelChoice,
-    Preset,
-    Privacy,
-    Request,
-)
 from fedassay.survey import EveryLevel, OneLevel, Survey
 from fedassay.tally import Tally
 from fedassay.wire import Block, Report
@@ -54,8 +50,8 @@ __all__ = [
     "Assessment",
     "Block",
     "Budget",
-    "Choice",
     "ClientPolicy",
+    "DecodeOptions",
     "Estimate",
     "EveryLevel",
     "Exact",
@@ -78,11 +74,11 @@ __all__ = [
     "Preset",
     "Privacy",
     "RandomizedResponse",
-    "Readout",
     "Report",
-    "Request",
     "ScoreHistogram",
     "Survey",
+    "SurveyDesign",
+    "SurveyRequest",
     "SystemRandomness",
     "Tally",
     "UnaryEncoding",
@@ -91,6 +87,6 @@ __all__ = [
     "Window",
     "__version__",
     "answer",
-    "choose",
     "decode",
+    "design_survey",
 ]

@@ -6,11 +6,11 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from fedassay.decode import Readout, decode
+from fedassay.decoding import DecodeOptions, decode
 from fedassay.errors import FileInvalid
 from fedassay.estimate import Estimate, NotEnoughData
+from fedassay.files import Fields, read_json, write_json
 from fedassay.histogram import ScoreHistogram
-from fedassay.jsonfile import Fields, read_json, write_json
 from fedassay.metrics import named_metrics
 from fedassay.survey import Survey
 from fedassay.tally import Tally
@@ -24,16 +24,16 @@ class Assessment:
 
     survey: Survey
     tally: Tally
-    readout: Readout
+    decode_options: DecodeOptions
     thresholds: tuple[float, ...] = (0.5,)
 
     def histogram(self) -> ScoreHistogram:
         """Decode the tally; raises `TooFewReports` below the survey's minimum."""
-        return decode(self.survey, self.tally, readout=self.readout)
+        return decode(self.survey, self.tally, decode_options=self.decode_options)
 
     def estimates(self) -> dict[str, Estimate]:
         """Every metric, by name."""
-        return named_metrics(self.histogram(), self.thresholds, buckets=self.readout.buckets)
+        return named_metrics(self.histogram(), self.thresholds, buckets=self.decode_options.buckets)
 
     @property
     def is_complete(self) -> bool:
@@ -46,7 +46,7 @@ class Assessment:
             "format": ASSESSMENT_FORMAT,
             "survey": self.survey.to_json(),
             "tally": self.tally.to_json(),
-            "readout": asdict(self.readout),
+            "decode_options": asdict(self.decode_options),
             "thresholds": list(self.thresholds),
             "guarantee": self.survey.guarantee.sentence(),
             "estimates": estimates_json(self.estimates()) if self.is_complete else None,
@@ -68,7 +68,9 @@ class Assessment:
         return cls(
             survey=survey,
             tally=Tally.from_json(fields.get("tally"), survey, where=where),
-            readout=_readout(Fields(fields.get("readout"), f"{where}, readout")),
+            decode_options=_decode_options(
+                Fields(fields.get("decode_options"), f"{where}, decode_options")
+            ),
             thresholds=thresholds,
         )
 
@@ -99,9 +101,9 @@ def _finite(value: float) -> float | None:
     return float(value) if isfinite(value) else None
 
 
-def _readout(fields: Fields) -> Readout:
+def _decode_options(fields: Fields) -> DecodeOptions:
     fields.only("smooth", "reconcile", "buckets")
-    return Readout(
+    return DecodeOptions(
         smooth=fields.boolean("smooth"),
         reconcile=fields.boolean("reconcile"),
         buckets=None if fields.get("buckets") is None else fields.integer("buckets", 1, 2**16),

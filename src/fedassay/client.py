@@ -1,16 +1,15 @@
 """The client: checks a survey against its own policy, then answers it."""
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import lcm
 from typing import Protocol
 
 import numpy as np
 
 from fedassay.errors import SettingInvalid, SurveyRefused
 from fedassay.examples import Examples, IntArray
+from fedassay.level_draw import choose_level, hashed_level, levels_of_reports
 from fedassay.mechanisms import LocalMechanism, SharingMechanism, UnitKind
 from fedassay.mechanisms.sampling import Dice
 from fedassay.randomness import Randomness
@@ -208,7 +207,7 @@ def _blocks(
     keys = np.frombuffer(randomness.bytes(8 * len(hits)), dtype=np.uint64)
     hits = hits[keys.argsort(kind="stable")]
     level_of = (
-        _levels_of(survey, len(hits), randomness)
+        levels_of_reports(survey, len(hits), randomness)
         if given_level is None
         else np.full(len(hits), given_level, dtype=np.int64)
     )
@@ -235,15 +234,6 @@ def _cells(survey: Survey, hits: IntArray, level: int) -> IntArray:
     return np.where(hits < 0, -1, label * cells + survey.hierarchy.cell_of(leaf, level))
 
 
-def _levels_of(survey: Survey, count: int, randomness: Randomness) -> IntArray:
-    """The level that each report is on, drawn without looking at the data."""
-    if not isinstance(survey.levels, OneLevel):
-        return np.zeros(count, dtype=np.int64)
-    ends = np.cumsum([float(share) for share in survey.levels.shares])[:-1] * 2.0**32
-    words = np.frombuffer(randomness.bytes(4 * count), dtype=np.uint32)
-    return np.searchsorted(ends, words, side="right")
-
-
 def at_most(leaf_counts: IntArray, most: int, dice: Dice) -> IntArray:
     """Keep `most` of a client's examples, chosen uniformly, where it has more."""
     flat = leaf_counts.ravel()
@@ -257,26 +247,3 @@ def at_most(leaf_counts: IntArray, most: int, dice: Dice) -> IntArray:
         chosen.add(last if rank in chosen else rank)
     cells = np.searchsorted(np.cumsum(flat), sorted(chosen), side="right")
     return np.bincount(cells, minlength=flat.size).reshape(leaf_counts.shape)
-
-
-def hashed_level(survey: Survey, client_id: str) -> int:
-    """The level that a public hash of the survey and the client's id points to."""
-    if not isinstance(survey.levels, OneLevel):
-        return 0
-    digest = hashlib.sha256(survey.fingerprint + client_id.encode()).digest()
-    return _level_at(survey.levels, Fraction(int.from_bytes(digest[:8], "big"), 2**64))
-
-
-def choose_level(policy: OneLevel, dice: Dice) -> int:
-    """Draw the level that a client reports on, without looking at its data."""
-    common = lcm(*(share.denominator for share in policy.shares))
-    return _level_at(policy, Fraction(dice.below(common), common))
-
-
-def _level_at(policy: OneLevel, mark: Fraction) -> int:
-    """The level whose share of [0, 1) holds the mark."""
-    level = 0
-    while mark >= policy.shares[level]:
-        mark -= policy.shares[level]
-        level += 1
-    return level

@@ -104,8 +104,8 @@ def _score_interval(value: float, trials: float, rest: float, z: float) -> Inter
 
 def _logit_interval(value: float, half: float) -> Interval:
     centre = log(value / (1.0 - value))
-    reach = half / (value * (1.0 - value))
-    return Interval(_expit(centre - reach), _expit(centre + reach))
+    error_quantile = half / (value * (1.0 - value))
+    return Interval(_expit(centre - error_quantile), _expit(centre + error_quantile))
 
 
 def _expit(x: float) -> float:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from fedassay.errors import SettingInvalid
 from fedassay.examples import Examples, FloatArray, IntArray
 from fedassay.grid import Grid
+from fedassay.interpolation import cubic, monotone_slopes
 from fedassay.noise import NoiseModel, NoNoise, merged
 
 _ROUNDING = 1.0 + 1e-12
@@ -138,7 +139,7 @@ class ScoreHistogram:
             return start, bucket, 0.0
         if not self.smooth:
             return start + part * self.counts[:, bucket], bucket, part
-        inside = _cubic(
+        inside = cubic(
             part,
             self.counts[:, bucket],
             self.slopes[:, bucket] * width,
@@ -176,14 +177,14 @@ class ScoreHistogram:
         widths = self.widths[window]
         slopes, at = monotone_slopes(widths, counts), bucket - window.start
         width = widths[at]
-        return _cubic(part, counts[..., at], slopes[..., at] * width, slopes[..., at + 1] * width)
+        return cubic(part, counts[..., at], slopes[..., at] * width, slopes[..., at + 1] * width)
 
     def parts(self, pieces: int) -> FloatArray:
         """Interpolated counts of equal pieces of every bucket: label x bucket x piece."""
         at = np.arange(pieces + 1) / pieces
         start = (self.slopes[:, :-1] * self.widths)[..., None]
         end = (self.slopes[:, 1:] * self.widths)[..., None]
-        return np.diff(_cubic(at, self.counts[..., None], start, end), axis=-1)
+        return np.diff(cubic(at, self.counts[..., None], start, end), axis=-1)
 
     def refined(self, pieces: int) -> tuple[FloatArray, FloatArray]:
         """Edges and interpolated counts with every bucket cut into equal pieces."""
@@ -236,48 +237,7 @@ class ScoreHistogram:
         while kept[-1] < self.buckets:
             here = kept[-1]
             by_depth = np.searchsorted(below, below[here] + share * _ROUNDING, side="right") - 1
-            reach = (self.edges[here] + 1.0 / buckets) * _ROUNDING
-            by_width = np.searchsorted(self.edges, reach, side="right") - 1
+            error_quantile = (self.edges[here] + 1.0 / buckets) * _ROUNDING
+            by_width = np.searchsorted(self.edges, error_quantile, side="right") - 1
             kept.append(max(here + 1, int(min(by_depth, by_width))))
         return self.merge(np.array(kept))
-
-
-def monotone_slopes(widths: FloatArray, counts: FloatArray) -> FloatArray:
-    """Slopes of the monotone cubic (PCHIP) through cumulative counts, at every edge.
-
-    Weighted harmonic means of neighbouring densities inside, one-sided three-point
-    estimates at the ends (Fritsch and Butland 1984).
-    """
-    density = counts / widths
-    if density.shape[-1] == 1:
-        return np.repeat(density, 2, axis=-1)
-    left, right = density[..., :-1], density[..., 1:]
-    weight_left = 2.0 * widths[1:] + widths[:-1]
-    weight_right = widths[1:] + 2.0 * widths[:-1]
-    rising = np.sign(left) * np.sign(right) > 0.0
-    with np.errstate(divide="ignore", invalid="ignore"):
-        inner = (weight_left + weight_right) / (weight_left / left + weight_right / right)
-    slopes = np.empty((*density.shape[:-1], density.shape[-1] + 1))
-    slopes[..., 1:-1] = np.where(rising, inner, 0.0)
-    slopes[..., 0] = _end_slope(widths[0], widths[1], density[..., 0], density[..., 1])
-    slopes[..., -1] = _end_slope(widths[-1], widths[-2], density[..., -1], density[..., -2])
-    return slopes
-
-
-def _end_slope(near: float, far: float, first: FloatArray, second: FloatArray) -> FloatArray:
-    slope = ((2.0 * near + far) * first - near * second) / (near + far)
-    slope = np.where(np.sign(slope) != np.sign(first), 0.0, slope)
-    overshoots = (np.sign(first) != np.sign(second)) & (np.abs(slope) > 3.0 * np.abs(first))
-    return np.where(overshoots, 3.0 * first, slope)
-
-
-def _cubic(
-    part: float | FloatArray, rise: FloatArray, start: FloatArray, end: FloatArray
-) -> FloatArray:
-    """Hermite cubic from 0 to `rise`, with end slopes per unit of `part`."""
-    square, cube = part * part, part * part * part
-    return (
-        (cube - 2.0 * square + part) * start
-        + (3.0 * square - 2.0 * cube) * rise
-        + (cube - square) * end
-    )

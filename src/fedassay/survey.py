@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from fedassay.errors import FileInvalid, SettingInvalid
+from fedassay.files import Fields, canonical, check_format, read_json, write_json
 from fedassay.grid import MAX_CELLS, Grid
 from fedassay.hierarchy import MAX_LEVELS, Hierarchy, Interleaved
-from fedassay.jsonfile import Fields, canonical, check_format, read_json, write_json
 from fedassay.mechanisms import (
     Exact,
     Guarantee,

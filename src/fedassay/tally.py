@@ -14,7 +14,7 @@ from fedassay.errors import (
     SurveyMismatch,
 )
 from fedassay.examples import IntArray
-from fedassay.jsonfile import Fields, check_format
+from fedassay.files import Fields, check_format
 from fedassay.survey import EveryLevel, OneLevel, Survey
 from fedassay.wire import REPORT_ID_BYTES, Block, Message
 

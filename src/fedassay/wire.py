@@ -33,10 +33,10 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from fedassay.bitcount import count_bits
 from fedassay.errors import ReportForeign, ReportMalformed, ReportTooLarge
 from fedassay.examples import IntArray
 from fedassay.mechanisms import RandomizedResponse, UnaryEncoding
+from fedassay.mechanisms.bit_count import count_bits
 from fedassay.survey import EveryLevel, OneLevel, Survey
 
 REPORT_ID_BYTES = 16

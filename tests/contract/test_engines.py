@@ -17,19 +17,19 @@ from fedassay import (
     Examples,
     Grid,
     Hierarchy,
-    Request,
     Survey,
+    SurveyRequest,
     SystemRandomness,
     Tally,
-    choose,
+    design_survey,
 )
-from fedassay.engines.federation import tally_securely
-from fedassay.engines.files import answer_file, read_messages, write_answer
 from fedassay.engines.flower.federate import federate
 from fedassay.engines.flower.settings import RunSettings
-from fedassay.engines.simulation import tally_cohort, tally_each_client
-from fedassay.engines.tables import Cohort, Columns, read_cohort
+from fedassay.engines.in_process import tally_securely
+from fedassay.engines.report_files import answer_file, read_messages, write_answer
 from fedassay.randomness import SimulatedRandomness
+from fedassay.simulation.simulate import tally_clients, tally_each_client
+from fedassay.tables.reading import Columns, ScoredClients, read_clients
 from fedassay.wire import Message
 from tests.flowergrid import CONFIG, InProcessGrid
 from tests.surveys import cohort_of, flat_survey, small_survey
@@ -39,20 +39,20 @@ SURVEYS = {
     "tree": small_survey(16),
     "ragged tree": small_survey(11, fanout=3),
     "two cells": flat_survey(Grid.given_classifier(0.3)),
-    "default": choose(Request()).survey,
+    "default": design_survey(SurveyRequest()).survey,
 }
 surveys = pytest.mark.parametrize("survey", SURVEYS.values(), ids=SURVEYS.keys())
 
 
-def whole(survey: Survey, cohort: Cohort) -> Tally:
-    return tally_cohort(survey, cohort, randomness=SimulatedRandomness(1))
+def whole(survey: Survey, cohort: ScoredClients) -> Tally:
+    return tally_clients(survey, cohort, randomness=SimulatedRandomness(1))
 
 
-def one_by_one(survey: Survey, cohort: Cohort) -> Tally:
+def one_by_one(survey: Survey, cohort: ScoredClients) -> Tally:
     return tally_each_client(survey, cohort, randomness=SimulatedRandomness(2))
 
 
-def securely(survey: Survey, cohort: Cohort) -> Tally:
+def securely(survey: Survey, cohort: ScoredClients) -> Tally:
     return tally_securely(survey, cohort, randomness=SystemRandomness())
 
 
@@ -142,7 +142,7 @@ def test_flower_gives_the_counters_of_the_simulation(
 
 
 def test_all_engines_agree_on_real_clients() -> None:
-    cohort = read_cohort(BUNDLED, Columns("score", "label", "carrier"))
+    cohort = read_clients(BUNDLED, Columns("score", "label", "carrier"))
     survey = SURVEYS["default"]
     fast, real = whole(survey, cohort), one_by_one(survey, cohort)
     assert cohort.clients == 16

@@ -127,5 +127,5 @@ def check_law(mechanism: Mechanism, total: np.ndarray, truth: np.ndarray) -> Non
     mean = law.gain * truth + law.offset * CLIENTS
     variance = CLIENTS * law.variance_per_report + truth * law.variance_per_hit
     # Discrete Laplace tails fall as exp(-sqrt(2) z): 13 sd for what 7 are to a normal law.
-    reach = 13 if isinstance(mechanism, Polya) else 7
-    assert (np.abs(total - mean) <= reach * np.sqrt(variance)).all()
+    error_quantile = 13 if isinstance(mechanism, Polya) else 7
+    assert (np.abs(total - mean) <= error_quantile * np.sqrt(variance)).all()

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from fedassay import ClientPolicy, Examples, SystemRandomness, answer
-from fedassay.engines.files import write_answer
+from fedassay.engines.report_files import write_answer
 from fedassay.errors import FedassayError, LedgerRolledBack
 from fedassay.ledger import Budget, Ledger, LedgerAccount, Part
-from fedassay.ledger.mark import Mark, mark_path
+from fedassay.ledger.high_water_mark import Mark, mark_path
 from tests.kills import Announce, Work, can_trace, killed_after, killed_at_call, moments
 from tests.surveys import local_survey
 

@@ -29,7 +29,7 @@ def test_the_written_survey_is_that_of_the_json(run: Run, tmp_path: Path) -> Non
         "--reference", BUNDLED, "--json", "-o", path,
     )  # fmt: skip
     content = json.loads(found.out)
-    assert content["format"] == "fedassay.plan/1"
+    assert content["format"] == "fedassay.planning.plan/1"
     survey = Survey.from_json(content["survey"])
     assert Survey.load(path).fingerprint == survey.fingerprint
     assert content["predictions"]["roc_auc"]["noise_sd"] > 0.0

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fedassay import Choice, Examples, Privacy, Request, ScoreHistogram, choose
+from fedassay import Examples, Privacy, ScoreHistogram, SurveyDesign, SurveyRequest, design_survey
 from fedassay.calibration import Calibrator, Method, fit_auto, fit_isotonic
-from fedassay.engines.simulation import simulate
-from fedassay.engines.tables import Cohort
 from fedassay.errors import SingleClass
 from fedassay.examples import FloatArray
 from fedassay.randomness import SimulatedRandomness
+from fedassay.simulation.simulate import simulate
+from fedassay.tables.reading import ScoredClients
 from tests.laws import FALSE_ALARM, full
 
 MODELS = (
@@ -44,8 +44,8 @@ def true_probability(kind: str, scores: FloatArray) -> FloatArray:
 
 
 @cache
-def planned(privacy: Privacy, epsilon: Fraction | None, rows: int) -> Choice:
-    return choose(Request(privacy=privacy, epsilon=epsilon, clients=rows))
+def planned(privacy: Privacy, epsilon: Fraction | None, rows: int) -> SurveyDesign:
+    return design_survey(SurveyRequest(privacy=privacy, epsilon=epsilon, clients=rows))
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,11 @@ def judged(index: int, fitted: Callable[[ScoreHistogram], Calibrator]) -> Verdic
     kind = KINDS[index % len(KINDS)]
     rows = (2_000, 20_000)[index // 20 % 2]
     scores, _, labels = drawn(kind, rows, generator)
-    choice = planned(*MODELS[index // 5 % 4], rows)
+    design = planned(*MODELS[index // 5 % 4], rows)
     histogram = simulate(
-        choice.survey,
-        Cohort(Examples.of(labels.astype(np.uint8), scores), None, rows),
-        readout=choice.readout,
+        design.survey,
+        ScoredClients(Examples.of(labels.astype(np.uint8), scores), None, rows),
+        decode_options=design.decode_options,
         randomness=SimulatedRandomness(index),
     )
     found = fitted(histogram)

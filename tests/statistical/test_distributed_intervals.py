@@ -15,16 +15,16 @@ import pytest
 from scipy import stats
 
 from fedassay import (
-    Choice,
     Estimate,
     Examples,
     Grid,
     Privacy,
-    Request,
     ScoreHistogram,
+    SurveyDesign,
+    SurveyRequest,
     Tally,
-    choose,
     decode,
+    design_survey,
 )
 from fedassay.metrics import accuracy, precision, recall, roc_auc
 from tests.laws import FALSE_ALARM, FloatArray, IntArray, full
@@ -98,7 +98,7 @@ class Cover:
 
 def coverage(
     population: Population,
-    choice: Choice,
+    design: SurveyDesign,
     *,
     known: FloatArray,
     noise: float = 1.0,
@@ -110,7 +110,7 @@ def coverage(
     `noise` and `binning` multiply the standard deviations that intervals are told.
     """
     generator = np.random.default_rng(11)
-    survey = choice.survey
+    survey = design.survey
     found: dict[str, Cover] = {}
     places = 2**8
     some = (np.arange(1, places) / places) * 0.5 + 0.1 * np.sqrt(0.5)
@@ -127,7 +127,7 @@ def coverage(
         ]
         reports = (CLIENTS,) * survey.hierarchy.levels
         tally = Tally(survey.fingerprint, reports, np.concatenate(sums))
-        histogram = decode(survey, tally, readout=choice.readout)
+        histogram = decode(survey, tally, decode_options=design.decode_options)
         thresholds = known if len(known) else generator.choice(some, 3)
         estimates = {"roc_auc": roc_auc(histogram)}
         for i, threshold in enumerate(thresholds):
@@ -146,8 +146,8 @@ def coverage(
     return found
 
 
-def request(epsilon: str, thresholds: FloatArray) -> Request:
-    return Request(
+def request(epsilon: str, thresholds: FloatArray) -> SurveyRequest:
+    return SurveyRequest(
         privacy=Privacy.DISTRIBUTED,
         epsilon=Fraction(epsilon),
         clients=CLIENTS,
@@ -172,8 +172,8 @@ def test_intervals_cover_the_rows_and_the_population(
 ) -> None:
     # False alarms: 1e-6 for each figure whose coverage is from 94 to 97 %. Runs: 2,000, or 150;
     # without known thresholds each run brings three intervals, which share their noise.
-    choice = choose(request(epsilon, known))
-    found = coverage(Population.smoothed(sample), choice, known=known)
+    design = design_survey(request(epsilon, known))
+    found = coverage(Population.smoothed(sample), design, known=known)
     for name, cover in found.items():
         print(  # noqa: T201
             f"epsilon {epsilon} {name}: table {cover.table / cover.trials:.4f} "
@@ -187,14 +187,14 @@ def test_intervals_cover_the_rows_and_the_population(
 @pytest.mark.parametrize("noise", [0.6, 2.0])
 def test_intervals_that_are_told_wrong_noise_do_not_cover(noise: float, sample: Table) -> None:
     known = KNOWN["known thresholds"]
-    choice = choose(request("1/10", known))
+    design = design_survey(request("1/10", known))
     # Runs: 600, because fewer do not tell 97 % from always.
-    found = coverage(Population.smoothed(sample), choice, known=known, noise=noise, runs=600)
+    found = coverage(Population.smoothed(sample), design, known=known, noise=noise, runs=600)
     assert not is_covered(found["recall 1"].table, found["recall 1"].trials)
 
 
 def test_intervals_that_are_told_of_no_binning_do_not_cover(sample: Table) -> None:
     known = KNOWN["any thresholds"]
-    choice = choose(request("5", known))
-    found = coverage(Population.smoothed(sample), choice, known=known, binning=0.0)
+    design = design_survey(request("5", known))
+    found = coverage(Population.smoothed(sample), design, known=known, binning=0.0)
     assert not is_covered(found["recall"].table, found["recall"].trials)

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fedassay import Choice, Examples, Privacy, Request, choose
+from fedassay import Examples, Privacy, SurveyDesign, SurveyRequest, design_survey
 from fedassay.calibration import ece
-from fedassay.calibration.sumofsizes import SumOfSizes
-from fedassay.engines.simulation import simulate
-from fedassay.engines.tables import Cohort
+from fedassay.calibration.gap_intervals import SumOfSizes
 from fedassay.estimate import Estimate, Interval
 from fedassay.examples import FloatArray
 from fedassay.randomness import SimulatedRandomness
+from fedassay.simulation.simulate import simulate
+from fedassay.tables.reading import ScoredClients
 from tests.laws import FALSE_ALARM, full
 
 MODELS = (
@@ -47,8 +47,8 @@ def population_ece(odds_times: float) -> float:
 
 
 @cache
-def planned(privacy: Privacy, epsilon: Fraction | None) -> Choice:
-    return choose(Request(privacy=privacy, epsilon=epsilon, clients=ROWS))
+def planned(privacy: Privacy, epsilon: Fraction | None) -> SurveyDesign:
+    return design_survey(SurveyRequest(privacy=privacy, epsilon=epsilon, clients=ROWS))
 
 
 def estimated(
@@ -57,11 +57,11 @@ def estimated(
     generator = np.random.default_rng(seed)
     scores = np.clip(generator.beta(1.2, 1.8, ROWS), 1e-6, 1.0 - 1e-6)
     labels = generator.random(ROWS) < true_probability(odds_times, scores)
-    choice = planned(privacy, epsilon)
+    design = planned(privacy, epsilon)
     histogram = simulate(
-        choice.survey,
-        Cohort(Examples.of(labels.astype(np.uint8), scores), None, ROWS),
-        readout=choice.readout,
+        design.survey,
+        ScoredClients(Examples.of(labels.astype(np.uint8), scores), None, ROWS),
+        decode_options=design.decode_options,
         randomness=SimulatedRandomness(seed),
     )
     found = ece(histogram, bins=BINS)

@@ -21,13 +21,11 @@ import numpy.typing as npt
 import pytest
 from scipy.stats import binom
 
-from fedassay import Estimate, Examples, Request, ScoreHistogram, choose, metrics
-from fedassay.engines.simulation import simulate
-from fedassay.engines.tables import Cohort
+from fedassay import Estimate, Examples, ScoreHistogram, SurveyRequest, design_survey, metrics
+from fedassay.mechanisms import Privacy
 from fedassay.randomness import SimulatedRandomness
-from fedassay.request import (
-    Privacy,
-)
+from fedassay.simulation.simulate import simulate
+from fedassay.tables.reading import ScoredClients
 from tests.tables import BUNDLED, Table, read_table
 
 pytestmark = pytest.mark.statistical
@@ -86,8 +84,8 @@ def bundled(with_reference: bool) -> tuple[Table, Examples | None]:
 def runs(epsilon: Fraction, with_reference: bool) -> tuple[dict[str, float], Runs]:
     """The population's values, and each run's exact values and estimates."""
     table, reference = bundled(with_reference)
-    choice = choose(
-        Request(
+    design = design_survey(
+        SurveyRequest(
             privacy=Privacy.LOCAL,
             epsilon=epsilon,
             clients=CLIENTS,
@@ -101,9 +99,9 @@ def runs(epsilon: Fraction, with_reference: bool) -> tuple[dict[str, float], Run
         drawn = generator.integers(0, rows, CLIENTS)
         examples = Examples(table.labels[drawn].astype(np.int8), table.scores[drawn])
         histogram = simulate(
-            choice.survey,
-            Cohort(examples, None, CLIENTS),
-            readout=choice.readout,
+            design.survey,
+            ScoredClients(examples, None, CLIENTS),
+            decode_options=design.decode_options,
             randomness=SimulatedRandomness(run),
         )
         truth = exact.values(np.bincount(drawn, minlength=rows))

@@ -27,12 +27,12 @@ from scipy.stats import beta, binom, chi2_contingency
 
 from fedassay import Examples, Law, Survey, Tally
 from fedassay.client import make_answer
-from fedassay.engines.simulation import tally_cohort, tally_each_client
-from fedassay.engines.tables import Cohort
 from fedassay.hierarchy import Interleaved
 from fedassay.mechanisms import RandomizedResponse, UnaryEncoding
 from fedassay.randomness import SimulatedRandomness
+from fedassay.simulation.simulate import tally_clients, tally_each_client
 from fedassay.survey import AnyMechanism, OneLevel
+from fedassay.tables.reading import ScoredClients
 from fedassay.wire import Block, messages
 from tests.surveys import local_survey
 
@@ -394,15 +394,15 @@ COHORTS["interleaved levels"] = replace(
 ROWS = Examples.of([0] * 12 + [1] * 8, [*[0.1] * 7, *[0.45] * 5, *[0.8] * 6, 0.3, 1.0])
 
 
-def cohort_for(survey: Survey) -> Cohort:
+def cohort_for(survey: Survey) -> ScoredClients:
     if survey.allow_empty:
         # Three clients in five have nothing.
         few = Examples(ROWS.labels[::5], ROWS.scores[::5])
-        return Cohort(few, np.arange(len(few)), 10)
-    return Cohort(ROWS, None, len(ROWS))
+        return ScoredClients(few, np.arange(len(few)), 10)
+    return ScoredClients(ROWS, None, len(ROWS))
 
 
-def one_answer(survey: Survey, cohort: Cohort, *, randomness: SimulatedRandomness) -> Tally:
+def one_answer(survey: Survey, cohort: ScoredClients, *, randomness: SimulatedRandomness) -> Tally:
     """All rows as one client's: every example still has a report of its own."""
     if survey.allow_empty:
         return tally_each_client(survey, cohort, randomness=randomness)
@@ -439,7 +439,7 @@ def test_a_simulated_cohort_has_the_law_of_real_reports(name: str) -> None:
     # Real clients one by one cost more.
     count = TALLIES // 4 if survey.allow_empty else TALLIES
     reports = features([one_answer(survey, cohort, randomness=real) for _ in range(count)])
-    drawn = features([tally_cohort(survey, cohort, randomness=fast) for _ in range(count)])
+    drawn = features([tally_clients(survey, cohort, randomness=fast) for _ in range(count)])
     assert same_law(reports, drawn)
 
 
@@ -449,9 +449,9 @@ def test_a_cohort_of_another_law_is_found_out(name: str) -> None:
     survey = COHORTS[name]
     cohort = cohort_for(survey)
     randomness = SimulatedRandomness(2)
-    drawn = [tally_cohort(survey, cohort, randomness=randomness) for _ in range(TALLIES)]
+    drawn = [tally_clients(survey, cohort, randomness=randomness) for _ in range(TALLIES)]
     other = replace(survey, mechanisms=tuple(_noisier(m) for m in survey.mechanisms))
-    wrong = [tally_cohort(other, cohort, randomness=randomness) for _ in range(TALLIES)]
+    wrong = [tally_clients(other, cohort, randomness=randomness) for _ in range(TALLIES)]
     assert not same_law(features(drawn), features(wrong))
     loose = features(drawn).copy()
     if name != "oue":

@@ -13,12 +13,12 @@ import pytest
 
 from fedassay import Examples, Grid, Hierarchy, Survey, Tally, Unit
 from fedassay.client import make_answer
-from fedassay.engines.simulation import tally_cohort, tally_each_client
-from fedassay.engines.tables import Cohort
 from fedassay.mechanisms import Polya, UnitKind
 from fedassay.mechanisms.sampling import Dice
 from fedassay.randomness import Randomness, SimulatedRandomness
+from fedassay.simulation.simulate import tally_clients, tally_each_client
 from fedassay.survey import EveryLevel, LevelPolicy, OneLevel
+from fedassay.tables.reading import ScoredClients
 from fedassay.tally import TallyBuilder
 from fedassay.wire import decode
 from tests.laws import (
@@ -383,7 +383,7 @@ CLIENT_OF_ROW = [0, 0, 0, 0, 1, 1, 1, 2, 3, 4]
 class Case:
     levels: LevelPolicy
     unit: Unit
-    cohort: Cohort
+    cohort: ScoredClients
 
 
 BATCHES = OneLevel((Fraction(1, 3), Fraction(2, 3)))
@@ -408,7 +408,9 @@ def survey_of(case: Case, *, shares: int = 4) -> Survey:
     )
 
 
-def tallies(sampler: Callable[..., Tally], survey: Survey, cohort: Cohort, runs: int) -> IntArray:
+def tallies(
+    sampler: Callable[..., Tally], survey: Survey, cohort: ScoredClients, runs: int
+) -> IntArray:
     """Counters, reports per level and sums of squares of many tallies, run x figure."""
     randomness = SimulatedRandomness(len(sampler.__name__))
     rows = []
@@ -431,7 +433,7 @@ def test_a_simulated_cohort_has_the_law_of_summed_reports(case: Case) -> None:
     # False alarms: 1e-6. Runs of each: 20,000, or 1,000 in the ordinary run.
     survey, runs = survey_of(case), full(20_000, 1_000)
     real = tallies(tally_each_client, survey, case.cohort, runs)
-    simulated = tallies(tally_cohort, survey, case.cohort, runs)
+    simulated = tallies(tally_clients, survey, case.cohort, runs)
     assert differ(real, simulated) > FALSE_ALARM
 
 
@@ -440,5 +442,5 @@ def test_a_cohort_with_other_shares_differs(case: Case) -> None:
     # The twin of the test above: noise sized for two clients instead of four.
     survey, wrong = survey_of(case), survey_of(case, shares=2)
     real = tallies(tally_each_client, survey, case.cohort, 1_000)
-    simulated = tallies(tally_cohort, wrong, case.cohort, 1_000)
+    simulated = tallies(tally_clients, wrong, case.cohort, 1_000)
     assert differ(real, simulated) < FALSE_ALARM

@@ -28,23 +28,23 @@ from fedassay import (
     Examples,
     Law,
     Privacy,
-    Request,
     ScoreHistogram,
     Survey,
-    choose,
+    SurveyRequest,
     decode,
+    design_survey,
     metrics,
-    prediction,
 )
 from fedassay.calibration import ece
-from fedassay.decode import level_variance
-from fedassay.draft import draft
+from fedassay.decoding import level_variance
 from fedassay.draws import draw_tally, whole_counts
 from fedassay.hierarchy import Hierarchy
 from fedassay.mechanisms import UnaryEncoding
-from fedassay.planner import Choice
-from fedassay.prediction import model_for, predict
-from fedassay.rehearsal import Rehearsal, predict_ece
+from fedassay.planning import forecast as forecast_module
+from fedassay.planning.build import build_survey
+from fedassay.planning.forecast import forecast, model_for
+from fedassay.planning.monte_carlo import MonteCarlo, forecast_ece
+from fedassay.planning.search import SurveyDesign
 from tests.tables import BUNDLED, read_table
 
 pytestmark = pytest.mark.statistical
@@ -87,9 +87,9 @@ def halves() -> tuple[Examples, Examples]:
 
 
 @cache
-def request_for(case: str) -> Request:
+def request_for(case: str) -> SurveyRequest:
     privacy, epsilon = CASES[case]
-    return Request(
+    return SurveyRequest(
         privacy=privacy,
         epsilon=epsilon,
         clients=CLIENTS,
@@ -99,18 +99,18 @@ def request_for(case: str) -> Request:
 
 
 def simulated(
-    choice: Choice, names: tuple[str, ...], *, runs: int = RUNS, same_clients: bool = False
+    design: SurveyDesign, names: tuple[str, ...], *, runs: int = RUNS, same_clients: bool = False
 ) -> dict[str, npt.NDArray[np.float64]]:
     generator = np.random.default_rng(2)
-    counts = choice.survey.grid.count(halves()[1])
+    counts = design.survey.grid.count(halves()[1])
     shares = counts.ravel() / counts.sum()
     found: dict[str, list[float]] = {name: [] for name in names}
     for _ in range(runs):
         leaves = generator.multinomial(CLIENTS, shares).reshape(counts.shape)
         if same_clients:
             leaves = whole_counts(shares.reshape(counts.shape) * CLIENTS)
-        tally = draw_tally(choice.survey, leaves, clients=CLIENTS, generator=generator)
-        histogram = decode(choice.survey, tally, readout=choice.readout)
+        tally = draw_tally(design.survey, leaves, clients=CLIENTS, generator=generator)
+        histogram = decode(design.survey, tally, decode_options=design.decode_options)
         for name in names:
             found[name].append(METRICS[name](histogram).value)
     return {name: np.array(values) for name, values in found.items()}
@@ -127,22 +127,22 @@ def agrees(predicted: float, values: npt.NDArray[np.float64], limit: float) -> b
 @pytest.mark.parametrize("case", CASES)
 def test_predicted_standard_errors_are_the_simulated_ones(case: str) -> None:
     request = request_for(case)
-    choice, model = choose(request), model_for(request)
-    predictions = predict(choice.survey, model, clients=CLIENTS)
-    predictions["ece"] = predict_ece(
-        Rehearsal(choice.survey, model, CLIENTS, choice.readout),
+    design, model = design_survey(request), model_for(request)
+    forecasts = forecast(design.survey, model, clients=CLIENTS)
+    forecasts["ece"] = forecast_ece(
+        MonteCarlo(design.survey, model, CLIENTS, design.decode_options),
         generator=np.random.default_rng(3),
         draws=200,
     )
-    values = simulated(choice, tuple(LIMITS))
+    values = simulated(design, tuple(LIMITS))
     for name, limit in LIMITS.items():
-        assert agrees(predictions[name].standard_error, values[name], limit), name
+        assert agrees(forecasts[name].standard_error, values[name], limit), name
 
 
-def unary_tree(request: Request) -> Survey:
+def unary_tree(request: SurveyRequest) -> Survey:
     """Two levels, so that clients are sampled, with an oracle whose own count matters."""
-    grid = choose(request).survey.grid
-    survey = draft(request, grid, Hierarchy(grid.cells, (2, -(-grid.cells // 2))))
+    grid = design_survey(request).survey.grid
+    survey = build_survey(request, grid, Hierarchy(grid.cells, (2, -(-grid.cells // 2))))
     return replace(survey, mechanisms=(UnaryEncoding(Fraction(5)),) * 2)
 
 
@@ -154,16 +154,16 @@ def planted(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
         is_sampled = bool(told.pop("sampled", sampled))
         return honest(replace(law, **told), sampled=is_sampled, **rest)
 
-    monkeypatch.setattr(prediction, "level_variance", wrong)
+    monkeypatch.setattr(forecast_module, "level_variance", wrong)
 
 
 @cache
-def noise_of_unary_tree() -> tuple[Request, Choice, dict[str, npt.NDArray[np.float64]]]:
+def noise_of_unary_tree() -> tuple[SurveyRequest, SurveyDesign, dict[str, npt.NDArray[np.float64]]]:
     """The same clients in every run: what varies is privacy noise."""
     request = request_for("local, little noise")
-    choice = Choice(unary_tree(request), choose(request).readout)
+    design = SurveyDesign(unary_tree(request), design_survey(request).decode_options)
     names = ("roc_auc", "accuracy@0.5")
-    return request, choice, simulated(choice, names, runs=3 * RUNS, same_clients=True)
+    return request, design, simulated(design, names, runs=3 * RUNS, same_clients=True)
 
 
 @pytest.mark.parametrize(
@@ -173,9 +173,9 @@ def test_a_prediction_that_forgets_a_variance_is_caught(
     bug: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the count's own variance, or without the sampling of clients to levels."""
-    request, choice, values = noise_of_unary_tree()
+    request, design, values = noise_of_unary_tree()
     if bug:
         planted(monkeypatch, **bug)
-    predictions = predict(choice.survey, model_for(request), clients=CLIENTS)
-    found = [agrees(predictions[name].noise_sd, values[name], LIMITS[name]) for name in values]
+    forecasts = forecast(design.survey, model_for(request), clients=CLIENTS)
+    found = [agrees(forecasts[name].noise_sd, values[name], LIMITS[name]) for name in values]
     assert all(found) == (not bug)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedassay.bitcount import count_bits
+from fedassay.mechanisms.bit_count import count_bits
 
 
 def unpacked(rows: npt.NDArray[np.uint8]) -> list[int]:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from fedassay import Survey, Tally
 from fedassay.client import Answer, make_answer
-from fedassay.engines.files import read_messages, report_files, write_answer
+from fedassay.engines.report_files import read_messages, report_files, write_answer
 from fedassay.errors import (
     FedassayError,
     ReportDuplicate,

@@ -21,7 +21,7 @@ from fedassay.calibration import (
     reliability_diagram,
     signed_gap,
 )
-from fedassay.calibration.sumofsizes import LargestSize
+from fedassay.calibration.gap_intervals import LargestSize
 from fedassay.errors import SettingInvalid
 from fedassay.hierarchy import Hierarchy
 from fedassay.noise import TreeNoise

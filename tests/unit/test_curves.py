@@ -70,9 +70,9 @@ def test_the_threshold_for_a_recall_is_the_highest_that_reaches_it(
     edges = np.arange(33) / 32
     recalls = [(table.scores[table.labels == 1] > edge).mean() for edge in edges]
     best = max(e for e, r in zip(edges, recalls, strict=True) if r >= wanted)
-    choice = metrics.threshold_for_recall(histogram_of(table), wanted)
-    assert choice.threshold == best
-    assert choice.recall.value >= wanted - 1e-12
+    design = metrics.threshold_for_recall(histogram_of(table), wanted)
+    assert design.threshold == best
+    assert design.recall.value >= wanted - 1e-12
 
 
 @settings(max_examples=40)
@@ -87,9 +87,9 @@ def test_the_threshold_for_a_precision_is_the_lowest_that_reaches_it(
         with pytest.raises(SettingInvalid, match="the best is"):
             metrics.threshold_for_precision(histogram_of(table), wanted)
         return
-    choice = metrics.threshold_for_precision(histogram_of(table), wanted)
-    assert choice.threshold == min(reached)
-    assert choice.precision.value >= wanted - 1e-9
+    design = metrics.threshold_for_precision(histogram_of(table), wanted)
+    assert design.threshold == min(reached)
+    assert design.precision.value >= wanted - 1e-9
 
 
 @settings(max_examples=40)
@@ -99,10 +99,10 @@ def test_no_edge_beats_the_threshold_for_f1(table: Table) -> None:
         sk.f1_score(table.labels, (table.scores > edge).astype(int), zero_division=0.0)
         for edge in np.arange(32) / 32
     )
-    choice = metrics.threshold_for_f1(histogram_of(table))
-    said = (table.scores > choice.threshold).astype(int)
+    design = metrics.threshold_for_f1(histogram_of(table))
+    said = (table.scores > design.threshold).astype(int)
     assert sk.f1_score(table.labels, said, zero_division=0.0) == pytest.approx(best)
-    assert choice.f1.value == pytest.approx(best)
+    assert design.f1.value == pytest.approx(best)
 
 
 @pytest.mark.parametrize("wanted", [0.0, -0.1, 1.1, float("nan")])

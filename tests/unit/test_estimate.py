@@ -26,9 +26,9 @@ def test_a_plain_interval_is_symmetric_and_joins_all_errors(
     value: float, noise: float, sampling: float, confidence: float
 ) -> None:
     low, high = Estimate(value, noise_sd=noise, sampling_sd=sampling).interval(confidence)
-    reach = norm.ppf(0.5 + confidence / 2) * sqrt(noise**2 + sampling**2)
-    assert low == pytest.approx(value - reach)
-    assert high == pytest.approx(value + reach)
+    error_quantile = norm.ppf(0.5 + confidence / 2) * sqrt(noise**2 + sampling**2)
+    assert low == pytest.approx(value - error_quantile)
+    assert high == pytest.approx(value + error_quantile)
 
 
 @given(st.floats(0.0001, 0.9999), st.floats(0.0, 2.0), confidences)

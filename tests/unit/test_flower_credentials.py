@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_ssh_private_key, load_ssh_public_key
 
 from fedassay.engines.flower.credentials import make_certificates, make_node_key
-from fedassay.engines.flower.locked import make_programs
+from fedassay.engines.flower.site_lock import make_programs
 from fedassay.errors import FileInvalid, SettingInvalid
 
 
@@ -106,7 +106,7 @@ def test_tasks_of_another_kind_end_at_once(tmp_path: Path) -> None:
 def test_programs_of_flower_that_a_supernode_starts_are_all_replaced() -> None:
     from flwr.supercore.constant import TASK_TYPE_TO_COMMAND
 
-    from fedassay.engines.flower.locked import PROGRAMS
+    from fedassay.engines.flower.site_lock import PROGRAMS
 
     assert set(TASK_TYPE_TO_COMMAND.values()) == set(PROGRAMS)
 
@@ -114,7 +114,7 @@ def test_programs_of_flower_that_a_supernode_starts_are_all_replaced() -> None:
 def test_an_untested_flower_is_refused() -> None:
     code = (
         "import flwr; flwr.__version__ = '1.99.0'\n"
-        "from fedassay.engines.flower.locked import main; main()"
+        "from fedassay.engines.flower.site_lock import main; main()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1

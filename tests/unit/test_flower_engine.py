@@ -24,7 +24,7 @@ from fedassay.engines.flower.records import read_reply as reply_of
 from fedassay.engines.flower.settings import RunSettings
 from fedassay.errors import RoundAborted, SettingInvalid, TooFewReports
 from fedassay.examples import IntArray
-from fedassay.jsonfile import canonical
+from fedassay.files import canonical
 from fedassay.ledger import Charge, Ledger
 from tests.flowergrid import CONFIG, InProcessGrid, context_of
 

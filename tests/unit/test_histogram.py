@@ -8,7 +8,7 @@ from scipy.interpolate import PchipInterpolator
 
 from fedassay import Grid, ScoreHistogram
 from fedassay.errors import NoRows, SettingInvalid
-from fedassay.histogram import monotone_slopes
+from fedassay.interpolation import monotone_slopes
 from tests.tables import Table, tables
 
 

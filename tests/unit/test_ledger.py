@@ -28,7 +28,7 @@ from fedassay.errors import (
     SurveyRepeated,
 )
 from fedassay.ledger import Budget, Charge, Ledger, LedgerAccount, Loss, Part, Window
-from fedassay.ledger.mark import mark_path
+from fedassay.ledger.high_water_mark import mark_path
 from fedassay.mechanisms import UnitKind
 from fedassay.randomness import Randomness
 from tests.surveys import local_survey, small_survey

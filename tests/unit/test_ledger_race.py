@@ -18,7 +18,7 @@ from pathlib import Path
 from fedassay.errors import BudgetExceeded
 from fedassay.ledger import Charge, Ledger, Part, Status
 from tests.surveys import local_survey
-import fedassay.ledger.book as book
+import fedassay.ledger.ledger as book
 decide, careless = book.decide, sys.argv[4] == "careless"
 if careless:
     # The planted bug: decides on what it read before it had the lock.

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedassay.errors import BudgetExceeded, SettingInvalid
-from fedassay.ledger import Budget, Charge, Ledger, Part, Status, Window, tighter
+from fedassay.ledger import Budget, Charge, Ledger, Part, Status, Window, composition
 from fedassay.ledger.budget import balance
 from fedassay.ledger.spend import Cover, cost, loads
 from fedassay.mechanisms import Neighbours, Unit, UnitKind
@@ -116,9 +116,9 @@ def noise(value: int, scale: float) -> float:
 
 def law_of_client(data: Sequence[int], most: int, epsilon: float) -> dict[tuple[int, ...], float]:
     """The exact law of what a client's survey reveals: `most` examples drawn, then noise."""
-    cells, reach = 3, 5
+    cells, error_quantile = 3, 5
     samples = list(combinations(data, most)) if len(data) > most else [tuple(data)]
-    law = dict.fromkeys(product(range(-reach, reach + 1), repeat=cells), 0.0)
+    law = dict.fromkeys(product(range(-error_quantile, error_quantile + 1), repeat=cells), 0.0)
     for sample in samples:
         counts = np.bincount(sample, minlength=cells)
         for seen in law:
@@ -195,7 +195,7 @@ def optimal_epsilon(delta: float, one: float, times: int) -> float:
 def test_tighter_composition_is_never_below_the_optimal_one_and_close_to_it(
     one: Fraction, times: int, delta: Fraction
 ) -> None:
-    found = float(tighter.composed(frozenset([(one, times)]), delta))
+    found = float(composition.composed(frozenset([(one, times)]), delta))
     truth = optimal_epsilon(float(delta), float(one), times)
     assert truth <= found <= float(one * times)
     assert found <= truth + 1e-5
@@ -205,7 +205,7 @@ def test_tighter_composition_of_unequal_charges_is_never_below_brute_force() -> 
     """Every outcome of eight randomised responses of three sizes, enumerated."""
     sizes = [Fraction(1, 3)] * 3 + [Fraction(1, 2)] * 3 + [Fraction(1)] * 2
     found = float(
-        tighter.composed(
+        composition.composed(
             frozenset({(Fraction(1, 3), 3), (Fraction(1, 2), 3), (Fraction(1), 2)}),
             Fraction(1, 100),
         )
@@ -247,7 +247,7 @@ def test_without_the_extra_a_delta_is_refused_and_plain_sums_still_fit(
 ) -> None:
     ledger = Ledger.create(tmp_path / "ledger.db")
     ledger.set_budget(Budget("d", Fraction(1), delta=Fraction(1, 10**6)))
-    monkeypatch.setattr(tighter, "is_available", lambda: False)
+    monkeypatch.setattr(composition, "is_available", lambda: False)
     with pytest.raises(SettingInvalid, match=r"fedassay\[accounting\]"):
         ledger.set_budget(Budget("d", Fraction(2), delta=Fraction(1, 10**6)))
     ledger.charge(local_survey(Fraction(1)), Part("d"))

@@ -12,17 +12,17 @@ from fedassay import (
     Examples,
     OneLevel,
     Privacy,
-    Request,
     Survey,
+    SurveyRequest,
     SystemRandomness,
     answer,
-    choose,
+    design_survey,
 )
-from fedassay.client import hashed_level
 from fedassay.errors import SettingInvalid
+from fedassay.level_draw import hashed_level
 
-SURVEY = choose(
-    Request(
+SURVEY = design_survey(
+    SurveyRequest(
         privacy=Privacy.LOCAL, epsilon=Fraction(1), clients=300_000, height=2, level_by_hash=True
     )
 ).survey

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fedassay import Examples, Readout, Survey, Tally, decode, metrics
-from fedassay.engines.simulation import simulate, tally_cohort
-from fedassay.engines.tables import Cohort
+from fedassay import DecodeOptions, Examples, Survey, Tally, decode, metrics
 from fedassay.randomness import SimulatedRandomness
+from fedassay.simulation.simulate import simulate, tally_clients
+from fedassay.tables.reading import ScoredClients
 from fedassay.tally import TallyBuilder
 from fedassay.wire import Block
 from fedassay.wire import decode as read
@@ -106,7 +106,9 @@ def with_false(case: Case, tally: Tally, rows: npt.NDArray[np.uint8] | list[int]
 
 def area_of(case: Case, tally: Tally) -> float:
     # Halves within cells, as in the bounds; smooth cells move a little less.
-    return metrics.roc_auc(decode(case.survey, tally, readout=Readout(smooth=False))).value
+    return metrics.roc_auc(
+        decode(case.survey, tally, decode_options=DecodeOptions(smooth=False))
+    ).value
 
 
 def attacks(case: Case, count: int) -> dict[str, npt.NDArray[np.uint8] | list[int]]:
@@ -210,8 +212,8 @@ def test_a_simulated_attack_shifts_the_area_as_predicted(sample: Table) -> None:
     survey, false = found.survey, 1000
     kept = np.random.default_rng(2).choice(len(sample.labels), found.clients - false, replace=False)
     examples = Examples.of(sample.labels[kept], sample.scores[kept])
-    cohort = Cohort(examples, None, len(examples))
-    readout = Readout(smooth=False)
+    cohort = ScoredClients(examples, None, len(examples))
+    decode_options = DecodeOptions(smooth=False)
     quiet, pushed = [], []
     rows = max(
         attacks(found, false).values(),
@@ -219,9 +221,11 @@ def test_a_simulated_attack_shifts_the_area_as_predicted(sample: Table) -> None:
     )
     for trial in range(40):
         randomness = SimulatedRandomness(trial)
-        tally = tally_cohort(survey, cohort, randomness=randomness)
+        tally = tally_clients(survey, cohort, randomness=randomness)
         pushed.append(area_of(found, with_false(found, tally, rows)))
-        histogram = simulate(survey, cohort, readout=readout, randomness=SimulatedRandomness(trial))
+        histogram = simulate(
+            survey, cohort, decode_options=decode_options, randomness=SimulatedRandomness(trial)
+        )
         quiet.append(metrics.roc_auc(histogram).value)
     shift = np.mean(np.array(pushed) - np.array(quiet))
     predicted = area_of(found, with_false(found, honest(found, 0.99), rows)) - area_of(

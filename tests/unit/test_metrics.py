@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from sklearn import metrics as sk
 
 from fedassay import Examples, Grid, ScoreHistogram, metrics
-from fedassay.engines.rows import row_metrics
 from fedassay.errors import SettingInvalid, SingleClass
 from fedassay.estimate import Estimate, NotEnoughData
+from fedassay.metrics.exact_rows import row_metrics
 from tests.oracles import row_values
 from tests.tables import AWKWARD_SCORES, Table, scores, tables
 

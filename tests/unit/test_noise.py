@@ -3,7 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedassay.hierarchy import Hierarchy
-from fedassay.noise import MergedNoise, NoNoise, PrefixNoise, TreeNoise, prefix_leaves, reconcile
+from fedassay.noise import MergedNoise, NoNoise, PrefixNoise, TreeNoise
+from fedassay.reconcile import prefix_leaves, reconcile
 from tests.laws import FloatArray
 
 

@@ -10,26 +10,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import foldnorm, norm
 
-from fedassay import Choice, Privacy, Request, ScoreHistogram, choose
-from fedassay.boundaries import rank_error, reference_from
-from fedassay.draft import redrafted
+from fedassay import Privacy, ScoreHistogram, SurveyDesign, SurveyRequest, design_survey
 from fedassay.errors import SettingInvalid, TargetImpossible
 from fedassay.metrics import named_metrics
-from fedassay.pipeline import Stage, plan_pipeline
-from fedassay.plan import Goal, Plan, make_plan
-from fedassay.planner import readout_for
-from fedassay.prediction import (
+from fedassay.planning.boundaries import rank_error, reference_from
+from fedassay.planning.build import rebuilt_survey
+from fedassay.planning.forecast import (
     Cause,
-    Prediction,
+    ErrorForecast,
     expected_histogram,
     folded_quantile,
+    forecast,
     model_for,
-    predict,
     scaled,
 )
-from fedassay.request import Preset
-from fedassay.scoremodel import binormal
-from fedassay.targets import (
+from fedassay.planning.pipeline import PipelineStep, plan_pipeline
+from fedassay.planning.plan import Goal, Plan, make_plan
+from fedassay.planning.request import Preset
+from fedassay.planning.score_model import binormal
+from fedassay.planning.search import decode_options_for
+from fedassay.planning.solve import (
     PLANNED,
     Target,
     clients_needed,
@@ -39,7 +39,7 @@ from fedassay.targets import (
     predicted,
 )
 
-LOCAL = Request(privacy=Privacy.LOCAL, epsilon=Fraction(5), auc=0.8, positive_rate=0.3)
+LOCAL = SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction(5), auc=0.8, positive_rate=0.3)
 DISTRIBUTED = replace(LOCAL, privacy=Privacy.DISTRIBUTED, epsilon=Fraction(1))
 SECURE = replace(LOCAL, privacy=Privacy.SECURE, epsilon=None)
 
@@ -49,12 +49,12 @@ def silent(_: str) -> None:
 
 
 @cache
-def chosen(request: Request) -> Choice:
-    return choose(request)
+def chosen(request: SurveyRequest) -> SurveyDesign:
+    return design_survey(request)
 
 
 @cache
-def planned(request: Request, target: Target) -> Plan:
+def planned(request: SurveyRequest, target: Target) -> Plan:
     return make_plan(request, Goal(target), progress=silent)
 
 
@@ -67,13 +67,13 @@ def test_the_folded_quantile_is_scipys(mean: float, sd: float, probability: floa
 def test_predictions_have_the_names_of_the_metrics() -> None:
     request = replace(LOCAL, clients=20_000)
     model = model_for(request)
-    found = predict(chosen(request).survey, model, clients=20_000, thresholds=(0.2, 0.5))
+    found = forecast(chosen(request).survey, model, clients=20_000, thresholds=(0.2, 0.5))
     assert list(found) == list(named_metrics(model, (0.2, 0.5)))
 
 
 def test_exact_sums_have_sampling_errors_only() -> None:
     request = replace(SECURE, clients=20_000)
-    found = predict(chosen(request).survey, model_for(request), clients=20_000)
+    found = forecast(chosen(request).survey, model_for(request), clients=20_000)
     assert all(each.noise_sd == 0.0 for each in found.values())
     assert found["roc_auc"].dominates is Cause.SAMPLING
     assert found["accuracy@0.5"].sampling_sd == pytest.approx(
@@ -83,11 +83,13 @@ def test_exact_sums_have_sampling_errors_only() -> None:
 
 def test_the_papers_readout_predicts_the_papers_noise() -> None:
     """Naive prefix sums feel the noise of every level once: 10 levels, 2 cells at a threshold."""
-    request = Request(
+    request = SurveyRequest(
         privacy=Privacy.DISTRIBUTED, epsilon=Fraction(1), clients=20_000, preset=Preset.PAPER
     )
-    survey, readout = choose(request).survey, readout_for(Preset.PAPER, None)
-    expected = expected_histogram(survey, model_for(request), clients=20_000, readout=readout)
+    survey, decode_options = design_survey(request).survey, decode_options_for(Preset.PAPER, None)
+    expected = expected_histogram(
+        survey, model_for(request), clients=20_000, decode_options=decode_options
+    )
     a = np.exp(-0.1)
     below = np.stack([np.ones(1024), np.zeros(1024)])
     below[:, 1023:] = 0.0
@@ -97,31 +99,31 @@ def test_the_papers_readout_predicts_the_papers_noise() -> None:
 
 
 def test_what_dominates_is_the_largest() -> None:
-    base = Prediction(0.5, 1e-3, 2e-3, 0.1, 1e-2, -3e-3, 0.1)
+    base = ErrorForecast(0.5, 1e-3, 2e-3, 0.1, 1e-2, -3e-3, 0.1)
     assert base.dominates is Cause.BINNING
     assert replace(base, binning_bias=1e-3).dominates is Cause.SAMPLING
     assert replace(base, noise_sd=0.1).dominates is Cause.PRIVACY
-    assert replace(base, reason="drowned").reach() == float("inf")
+    assert replace(base, reason="drowned").error_quantile() == float("inf")
 
 
 def test_a_redrafted_survey_keeps_its_shape() -> None:
     for request in (replace(LOCAL, clients=50_000), replace(DISTRIBUTED, clients=50_000)):
         survey = chosen(request).survey
-        again = redrafted(request, survey)
+        again = rebuilt_survey(request, survey)
         assert again == survey
-        dearer = redrafted(replace(request, epsilon=Fraction(7, 3)), survey)
+        dearer = rebuilt_survey(replace(request, epsilon=Fraction(7, 3)), survey)
         assert dearer.epsilon == Fraction(7, 3)
         assert (dearer.grid, dearer.hierarchy) == (survey.grid, survey.hierarchy)
 
 
 @pytest.mark.parametrize("request_", [LOCAL, DISTRIBUTED, SECURE], ids=["local", "dist", "secure"])
-def test_clients_needed_are_enough_and_hardly_more(request_: Request) -> None:
+def test_clients_needed_are_enough_and_hardly_more(request_: SurveyRequest) -> None:
     target = Target("roc_auc", 0.01)
     clients = clients_needed(request_, target)
     reaches = []
     for count in (clients, round(0.9 * clients)):
         asked = replace(request_, clients=count)
-        reaches.append(predicted(asked, chosen(asked), "roc_auc").reach(PLANNED))
+        reaches.append(predicted(asked, chosen(asked), "roc_auc").error_quantile(PLANNED))
     # The survey is chosen anew for the number found, hence a small slack.
     assert reaches[0] <= 0.01 * 1.02
     assert reaches[1] > 0.01
@@ -133,7 +135,7 @@ def test_epsilon_needed_is_enough_and_hardly_more() -> None:
     reaches = []
     for value in (epsilon, epsilon * Fraction(9, 10)):
         asked = replace(request, epsilon=value)
-        reaches.append(predicted(asked, chosen(asked), target.metric).reach(PLANNED))
+        reaches.append(predicted(asked, chosen(asked), target.metric).error_quantile(PLANNED))
     assert reaches[0] <= 0.02 * 1.02
     assert reaches[1] > 0.02
     assert epsilon.denominator <= 1000
@@ -160,14 +162,14 @@ def test_an_unknown_metric_is_named_with_the_known_ones(metric: str) -> None:
 
 def test_a_detectable_difference_is_seen_with_its_power() -> None:
     """A two-sided z test at 5 % of two independent estimates, by scipy."""
-    prediction = Prediction(0.8, 0.003, 0.004, 0.0, 0.0, 0.0, 0.01)
+    expected = ErrorForecast(0.8, 0.003, 0.004, 0.0, 0.0, 0.0, 0.01)
     for power in (0.5, 0.8, 0.95):
-        difference = detectable_difference(prediction, power)
+        difference = detectable_difference(expected, power)
         spread = np.sqrt(2.0) * 0.005
         seen = norm.sf(norm.ppf(0.975) - difference / spread)
         assert seen == pytest.approx(power, abs=1e-3)
-    assert detectable_on_same_clients(prediction, 0.8) == pytest.approx(
-        detectable_difference(replace(prediction, sampling_sd=0.0), 0.8)
+    assert detectable_on_same_clients(expected, 0.8) == pytest.approx(
+        detectable_difference(replace(expected, sampling_sd=0.0), 0.8)
     )
 
 
@@ -196,7 +198,7 @@ def test_a_verdict_says_enough_or_what_would_be() -> None:
 
 def test_a_plan_in_json_has_the_documented_keys() -> None:
     content = planned(replace(LOCAL, clients=5_000), Target("roc_auc", 0.01)).to_json()
-    assert content["format"] == "fedassay.plan/1"
+    assert content["format"] == "fedassay.planning.plan/1"
     assert {"survey", "predictions", "verdict"} <= set(content)
     keys = {"noise_sd", "binning_bound", "sampling_sd", "half_width"}
     assert all(set(each) == keys for each in content["predictions"].values())
@@ -206,7 +208,7 @@ def test_a_plan_in_json_has_the_documented_keys() -> None:
 def test_an_assumed_auc_and_a_reference_contradict_each_other() -> None:
     reference = reference_from(binormal(examples=1000.0, positive_rate=0.3, auc=0.8))
     with pytest.raises(SettingInvalid, match="Drop --auc or --reference"):
-        choose(replace(LOCAL, clients=1000, reference=reference))
+        design_survey(replace(LOCAL, clients=1000, reference=reference))
 
 
 def test_a_reference_from_a_histogram_has_its_quantiles() -> None:
@@ -233,25 +235,25 @@ def test_boundaries_are_better_known_with_more_epsilon() -> None:
 @pytest.mark.parametrize("epsilon", [Fraction(1, 3), Fraction(7, 10)])
 def test_a_pipeline_spends_its_epsilon_exactly(epsilon: Fraction) -> None:
     request = replace(DISTRIBUTED, clients=20_000, epsilon=epsilon)
-    stages = [Stage.EVALUATION, Stage.CALIBRATION, Stage.MONITORING]
+    stages = [PipelineStep.EVALUATION, PipelineStep.CALIBRATION, PipelineStep.MONITORING]
     found = plan_pipeline(request, stages, generator=np.random.default_rng(0), progress=silent)
     assert [each.stage for each in found.stages] == stages
     assert found.epsilon == epsilon
     assert sum(each.share for each in found.stages) == 1
     for each in found.stages:
-        assert each.choice.survey.epsilon == each.epsilon
+        assert each.design.survey.epsilon == each.epsilon
         assert 0.0 < each.error < 1.0
 
 
 def test_a_weight_buys_a_stage_more_epsilon() -> None:
     request = replace(LOCAL, clients=50_000)
-    stages = [Stage.EVALUATION, Stage.CALIBRATION]
+    stages = [PipelineStep.EVALUATION, PipelineStep.CALIBRATION]
     shares = []
     for weight in (1.0, 5.0):
         found = plan_pipeline(
             request,
             stages,
-            weights={Stage.CALIBRATION: weight},
+            weights={PipelineStep.CALIBRATION: weight},
             generator=np.random.default_rng(0),
             progress=silent,
         )
@@ -263,12 +265,12 @@ def test_boundaries_come_first_and_give_the_others_a_warped_grid() -> None:
     request = replace(LOCAL, clients=200_000, positive_rate=0.05)
     found = plan_pipeline(
         request,
-        [Stage.BOUNDARIES, Stage.EVALUATION],
+        [PipelineStep.BOUNDARIES, PipelineStep.EVALUATION],
         generator=np.random.default_rng(0),
         progress=silent,
     )
     assert found.epsilon == 5
-    edges = found.stages[1].choice.survey.grid.edges
+    edges = found.stages[1].design.survey.grid.edges
     # With 5 % positives half of the balanced mass lies below 0.1.
     assert np.median(edges) < 0.25
 
@@ -276,19 +278,23 @@ def test_boundaries_come_first_and_give_the_others_a_warped_grid() -> None:
 @pytest.mark.parametrize(
     ("stages", "changes", "words"),
     [
-        ([Stage.EVALUATION], {}, "at least two"),
-        ([Stage.EVALUATION, Stage.EVALUATION], {}, "named once"),
-        ([Stage.EVALUATION, Stage.BOUNDARIES], {}, "come first"),
-        ([Stage.EVALUATION, Stage.MONITORING], {"clients": None}, "number of clients"),
+        ([PipelineStep.EVALUATION], {}, "at least two"),
+        ([PipelineStep.EVALUATION, PipelineStep.EVALUATION], {}, "named once"),
+        ([PipelineStep.EVALUATION, PipelineStep.BOUNDARIES], {}, "come first"),
         (
-            [Stage.EVALUATION, Stage.MONITORING],
+            [PipelineStep.EVALUATION, PipelineStep.MONITORING],
+            {"clients": None},
+            "number of clients",
+        ),
+        (
+            [PipelineStep.EVALUATION, PipelineStep.MONITORING],
             {"privacy": Privacy.SECURE, "epsilon": None},
             "none to split",
         ),
     ],
 )
 def test_a_pipeline_that_makes_no_sense_is_refused(
-    stages: list[Stage], changes: dict[str, object], words: str
+    stages: list[PipelineStep], changes: dict[str, object], words: str
 ) -> None:
     request = replace(replace(LOCAL, clients=1000), **changes)  # type: ignore[arg-type]
     with pytest.raises(SettingInvalid, match=words):

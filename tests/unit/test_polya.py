@@ -13,24 +13,24 @@ from typer.testing import CliRunner
 from fedassay import (
     Assessment,
     ClientPolicy,
+    DecodeOptions,
     Examples,
     Grid,
     Hierarchy,
     Preset,
     Privacy,
-    Readout,
-    Request,
     Survey,
+    SurveyRequest,
     SystemRandomness,
     Tally,
     Unit,
     answer,
-    choose,
     decode,
+    design_survey,
 )
 from fedassay.cli.app import app
-from fedassay.client import Answer, answer_counts, at_most, choose_level, make_answer
-from fedassay.engines.files import write_answer
+from fedassay.client import Answer, answer_counts, at_most, make_answer
+from fedassay.engines.report_files import write_answer
 from fedassay.errors import (
     CountOverflow,
     FileInvalid,
@@ -38,12 +38,13 @@ from fedassay.errors import (
     SurveyRefused,
     TooFewReports,
 )
+from fedassay.level_draw import choose_level
 from fedassay.mechanisms import Polya, UnitKind
 from fedassay.mechanisms.sampling import Dice
-from fedassay.randomness import SimulatedRandomness
-from fedassay.request import (
+from fedassay.planning.request import (
     LevelChoice,
 )
+from fedassay.randomness import SimulatedRandomness
 from fedassay.survey import OneLevel
 from fedassay.wire import Message, Report
 from fedassay.wire import decode as decode_report
@@ -100,7 +101,7 @@ def test_an_epsilon_that_means_nothing_is_refused(epsilon: Fraction) -> None:
     with pytest.raises(SettingInvalid, match="epsilon"):
         Polya(epsilon, 1, 2)
     with pytest.raises(SettingInvalid, match="epsilon"):
-        choose(Request(privacy=Privacy.DISTRIBUTED, epsilon=epsilon, clients=100))
+        design_survey(SurveyRequest(privacy=Privacy.DISTRIBUTED, epsilon=epsilon, clients=100))
 
 
 @pytest.mark.parametrize(("sensitivity", "shares"), [(0, 1), (1, 0), (-1, 5)])
@@ -123,7 +124,7 @@ def test_a_cohort_of_nobody_has_no_noise() -> None:
 
 # --- What the planner and the survey refuse -----------------------------------------------
 
-DISTRIBUTED = Request(privacy=Privacy.DISTRIBUTED, epsilon=ONE, clients=1000)
+DISTRIBUTED = SurveyRequest(privacy=Privacy.DISTRIBUTED, epsilon=ONE, clients=1000)
 
 REFUSED = {
     "no epsilon": (replace(DISTRIBUTED, epsilon=None), "needs an epsilon"),
@@ -137,7 +138,7 @@ REFUSED = {
     "fewer than none collude": (replace(DISTRIBUTED, colluders=-1), "colluders"),
     "one client": (replace(DISTRIBUTED, clients=1), "at least 2"),
     "no client": (replace(DISTRIBUTED, clients=0), "from 1"),
-    "epsilon without noise": (Request(epsilon=ONE), "epsilon"),
+    "epsilon without noise": (SurveyRequest(epsilon=ONE), "epsilon"),
     "budget too short": (
         replace(DISTRIBUTED, preset=Preset.PAPER, height=2, budget=(ONE,)),
         "budget",
@@ -154,9 +155,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("request_", "rule"), REFUSED.values(), ids=REFUSED.keys())
-def test_a_request_that_cannot_be_kept_is_refused(request_: Request, rule: str) -> None:
+def test_a_request_that_cannot_be_kept_is_refused(request_: SurveyRequest, rule: str) -> None:
     with pytest.raises(SettingInvalid, match=rule):
-        choose(request_)
+        design_survey(request_)
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "1e400", "1e9", "one", "", "1/0"])
@@ -228,7 +229,7 @@ def test_chosen_surveys_spend_exactly_what_was_asked_for(
         colluders=7,
         unit=Unit(UnitKind.CLIENT, 3),
     )
-    survey = choose(request).survey
+    survey = design_survey(request).survey
     assert survey.guarantee.epsilon == Fraction(epsilon)
     assert survey.guarantee.minimum_reports == 50
     assert {(m.shares, m.sensitivity) for m in survey.mechanisms if isinstance(m, Polya)} == {
@@ -329,7 +330,7 @@ def test_a_survey_of_one_level_each_survives_wire_tally_and_decode(tmp_path: Pat
     assert Tally.from_json(tally.to_json(), survey) == tally
     split = Tally.of(survey, reports[:20]) + Tally.of(survey, reports[20:])
     assert split == tally
-    histogram = decode(survey, tally, readout=Readout())
+    histogram = decode(survey, tally, decode_options=DecodeOptions())
     assert histogram.buckets == 4
     assert histogram.total == pytest.approx(180, abs=60)
 
@@ -339,7 +340,7 @@ def test_below_the_minimum_nothing_is_decoded(levels: OneLevel | None) -> None:
     survey = noisy_survey(levels=levels, minimum_reports=40)
     tally = Tally.of(survey, reports_to(survey, 39 if levels is None else 60))
     with pytest.raises(TooFewReports, match="Wait for"):
-        decode(survey, tally, readout=Readout())
+        decode(survey, tally, decode_options=DecodeOptions())
 
 
 def test_an_early_assessment_is_kept_with_its_tally(tmp_path: Path) -> None:

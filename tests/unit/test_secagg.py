@@ -5,6 +5,7 @@ import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,8 +13,8 @@ from scipy import stats
 
 from fedassay import ClientPolicy, Exact, Grid, Hierarchy, OneLevel, Polya, Report, Survey
 from fedassay.client import Answer, answer_counts
-from fedassay.decode import Readout, decode
-from fedassay.engines.federation import Site, run_round, tally_of
+from fedassay.decoding import DecodeOptions, decode
+from fedassay.engines.in_process import SimulatedSite, run_round, tally_of
 from fedassay.errors import (
     CountOverflow,
     ReportMalformed,
@@ -87,7 +88,7 @@ def carried_out(plan: Plan, generator: np.random.Generator) -> bool:
     counts = generator.integers(-limit, limit + 1, (clients, survey.hierarchy.width))
     roster, members = members_of(clients, is_pinned=plan.is_pinned)
     sites = {
-        str(i): Site(
+        str(i): SimulatedSite(
             members[i],
             counted(survey, counts[i]),
             Stage(int(plan.leaves[i])) if plan.leaves[i] <= len(STAGES) else None,
@@ -130,7 +131,9 @@ def test_noisy_reports_of_the_survivors_are_summed_exactly() -> None:
         answer_counts(survey, counts, randomness=RANDOM, policy=ClientPolicy()) for _ in range(12)
     ]
     sites = {
-        str(i): Site(Named(str(i)), lambda i=i: answers[i], Stage.MASKED if i < 3 else None)  # type: ignore[misc]
+        str(i): SimulatedSite(
+            Named(str(i)), partial(answers.__getitem__, i), Stage.MASKED if i < 3 else None
+        )
         for i in range(12)
     }
     tally = tally_of(survey, run_round(survey, sites, randomness=RANDOM))
@@ -138,7 +141,7 @@ def test_noisy_reports_of_the_survivors_are_summed_exactly() -> None:
     assert isinstance(expected, np.ndarray)
     assert tally.reports == (9,)
     assert tally.counters.tolist() == expected[1:].tolist()
-    assert decode(survey, tally, readout=Readout()).counts.shape == (2, 3)
+    assert decode(survey, tally, decode_options=DecodeOptions()).counts.shape == (2, 3)
 
 
 def one_level(minimum: int, *shares: str, by_hash: bool = False) -> Survey:
@@ -160,7 +163,7 @@ def test_clients_that_report_on_one_level_each_are_summed() -> None:
         str(i): answer_counts(survey, counts, randomness=RANDOM, policy=ClientPolicy())
         for i in range(clients)
     }
-    sites = {name: Site(Named(name), lambda n=name: answers[n]) for name in answers}  # type: ignore[misc]
+    sites = {name: SimulatedSite(Named(name), lambda n=name: answers[n]) for name in answers}  # type: ignore[misc]
     tally = tally_of(survey, run_round(survey, sites, randomness=RANDOM))
     assert sum(tally.reports) == clients
     assert min(tally.reports) >= 2

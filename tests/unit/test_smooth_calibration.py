@@ -10,19 +10,19 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fedassay import Grid, Request, ScoreHistogram, choose
+from fedassay import Grid, ScoreHistogram, SurveyRequest, design_survey
 from fedassay.calibration import Calibrator, Method, fit, fit_beta, fit_smooth
+from fedassay.calibration.gap_intervals import SumOfSizes
 from fedassay.calibration.rates import bucket_rates, misplaced, noise_covariance
 from fedassay.calibration.smooth import smooth_from
-from fedassay.calibration.sumofsizes import SumOfSizes
 from fedassay.draws import draw_tally
-from fedassay.engines.simulation import tally_cohort
-from fedassay.engines.tables import Cohort
 from fedassay.examples import Examples
 from fedassay.hierarchy import Hierarchy
+from fedassay.mechanisms import Privacy
 from fedassay.noise import TreeNoise
 from fedassay.randomness import SimulatedRandomness
-from fedassay.request import Privacy
+from fedassay.simulation.simulate import tally_clients
+from fedassay.tables.reading import ScoredClients
 
 Floats = npt.NDArray[np.float64]
 MODELS = (
@@ -139,9 +139,11 @@ def test_a_tally_of_counts_is_the_tally_of_their_rows() -> None:
     labels, scores = drawn(3_000)
     rows = Examples.of(labels, scores)
     for privacy, epsilon in MODELS:
-        request = Request(privacy=privacy, epsilon=epsilon, clients=3_000)
-        survey = choose(request).survey
-        by_rows = tally_cohort(survey, Cohort(rows, None, 3_000), randomness=SimulatedRandomness(4))
+        request = SurveyRequest(privacy=privacy, epsilon=epsilon, clients=3_000)
+        survey = design_survey(request).survey
+        by_rows = tally_clients(
+            survey, ScoredClients(rows, None, 3_000), randomness=SimulatedRandomness(4)
+        )
         generator = SimulatedRandomness(4).generator
         counts = survey.grid.count(rows)
         by_counts = draw_tally(survey, counts, clients=3_000, generator=generator)

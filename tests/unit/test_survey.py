@@ -8,21 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedassay import Exact, Grid, Hierarchy, Preset, Request, Survey, Unit, choose
+from fedassay import Exact, Grid, Hierarchy, Preset, Survey, SurveyRequest, Unit, design_survey
 from fedassay.errors import FileInvalid, SettingInvalid
-from fedassay.jsonfile import MAX_JSON_BYTES, canonical
+from fedassay.files import MAX_JSON_BYTES, canonical
 from fedassay.mechanisms import UnitKind
 from tests.surveys import flat_survey, small_survey
 
 DIGEST = "ab" * 32
 
 SURVEYS = {
-    "default": choose(Request()).survey,
-    "paper": choose(Request(preset=Preset.PAPER)).survey,
-    "thresholds": choose(Request(thresholds=(0.1, 0.3))).survey,
-    "height": choose(Request(height=3, fanout=4)).survey,
-    "model": choose(Request(model_digest=DIGEST, minimum_reports=5)).survey,
-    "client": choose(Request(unit=Unit(UnitKind.CLIENT, 100))).survey,
+    "default": design_survey(SurveyRequest()).survey,
+    "paper": design_survey(SurveyRequest(preset=Preset.PAPER)).survey,
+    "thresholds": design_survey(SurveyRequest(thresholds=(0.1, 0.3))).survey,
+    "height": design_survey(SurveyRequest(height=3, fanout=4)).survey,
+    "model": design_survey(SurveyRequest(model_digest=DIGEST, minimum_reports=5)).survey,
+    "client": design_survey(SurveyRequest(unit=Unit(UnitKind.CLIENT, 100))).survey,
     "two cells": flat_survey(Grid.given_classifier(0.1)),
 }
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedassay import Readout, Tally, decode
+from fedassay import DecodeOptions, Tally, decode
 from fedassay.errors import (
     FileInvalid,
     ReportDuplicate,
@@ -66,7 +66,7 @@ def test_tallies_of_two_surveys_do_not_mix() -> None:
     with pytest.raises(SurveyMismatch):
         TallyBuilder(Tally.zero(OTHER), SURVEY)
     with pytest.raises(SurveyMismatch):
-        decode(SURVEY, Tally.zero(OTHER), readout=Readout())
+        decode(SURVEY, Tally.zero(OTHER), decode_options=DecodeOptions())
 
 
 def test_a_refused_report_leaves_the_tally_unchanged() -> None:
@@ -143,12 +143,14 @@ def test_nothing_is_decoded_below_the_minimum() -> None:
     survey = small_survey(4, minimum_reports=2)
     one = Tally.of(survey, [report_of(survey, [1])])
     with pytest.raises(TooFewReports, match="1 more"):
-        decode(survey, one, readout=Readout())
+        decode(survey, one, decode_options=DecodeOptions())
 
 
 def test_the_leaves_of_a_tally_become_the_histogram() -> None:
     leaves = np.arange(2 * SURVEY.grid.cells)
     counters = [0] * (WIDTH - len(leaves)) + leaves.tolist()
-    histogram = decode(SURVEY, Tally.of(SURVEY, [report_of(SURVEY, counters)]), readout=Readout())
+    histogram = decode(
+        SURVEY, Tally.of(SURVEY, [report_of(SURVEY, counters)]), decode_options=DecodeOptions()
+    )
     assert histogram.counts.ravel().tolist() == leaves.tolist()
     assert histogram.edges.tolist() == [0.0, 0.25, 0.5, 0.75, 1.0]

@@ -8,9 +8,10 @@ from experiments.theory import constant
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedassay import Privacy, ScoreHistogram, theory
+from fedassay import Privacy, ScoreHistogram
 from fedassay.errors import SettingInvalid
-from fedassay.theory import Case, Constant
+from fedassay.planning import theory
+from fedassay.planning.theory import Case, Constant
 
 NOISY = (Privacy.DISTRIBUTED, Privacy.LOCAL)
 # Errors fall with these powers of M, and of epsilon, for small rates (`tab:results`).

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fedassay import Report
 from fedassay.client import Answer
-from fedassay.engines.files import read_messages, write_answer
+from fedassay.engines.report_files import read_messages, write_answer
 from fedassay.errors import (
     FileInvalid,
     ReportForeign,

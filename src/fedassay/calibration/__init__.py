@@ -1,13 +1,13 @@
 """Calibrators fitted from a score histogram alone, and calibration error read from one."""
 
+from fedassay.calibration.auto import fit, fit_auto
 from fedassay.calibration.bbq import fit_bbq
 from fedassay.calibration.binning import bucket_guideline, fit_binning
 from fedassay.calibration.bins import Bins, ReliabilityDiagram, reliability_diagram
+from fedassay.calibration.calibration_error import ece, mce, signed_gap
 from fedassay.calibration.calibrator import Calibrator, Interpolation, Method
-from fedassay.calibration.choose import fit, fit_auto
 from fedassay.calibration.decomposition import Decomposition, brier_parts, log_loss_parts
 from fedassay.calibration.displays import CalibrationDisplay
-from fedassay.calibration.ece import ece, mce, signed_gap
 from fedassay.calibration.estimators import (
     AutoCalibrator,
     BBQCalibrator,

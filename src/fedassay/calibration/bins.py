@@ -13,7 +13,7 @@ from fedassay.errors import SettingInvalid
 from fedassay.estimate import normal_quantile
 from fedassay.examples import FloatArray, IntArray
 from fedassay.histogram import ScoreHistogram
-from fedassay.metrics.delta import sampling_variance
+from fedassay.metrics.delta_method import sampling_variance
 
 MAX_BINS = 10_000
 _FEW_BUCKETS = 2**11
@@ -230,7 +230,11 @@ def reliability_diagram(
     sd = np.sqrt(table.gap_variance) * histogram.total
     kept = (totals > 0.0) & (totals >= 2.0 * sd)
     true = table.counts[1, kept] / totals[kept]
-    reach = normal_quantile(0.5 + confidence / 2.0) * sd[kept] / totals[kept]
+    error_quantile = normal_quantile(0.5 + confidence / 2.0) * sd[kept] / totals[kept]
     return ReliabilityDiagram(
-        table.predicted[kept] / totals[kept], true, true - reach, true + reach, table.mass[kept]
+        table.predicted[kept] / totals[kept],
+        true,
+        true - error_quantile,
+        true + error_quantile,
+        table.mass[kept],
     )

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.examples import FloatArray, checked_scores
-from fedassay.jsonfile import Fields, check_format, read_json, write_json
+from fedassay.files import Fields, check_format, read_json, write_json
 
 CALIBRATOR_FORMAT = "fedassay.calibrator/1"
 MAX_EDGES = 2**17

@@ -6,6 +6,7 @@ import numpy as np
 
 from fedassay.calibration.bins import Bins, BinTable, bin_table
 from fedassay.calibration.calibrator import Calibrator
+from fedassay.calibration.logit import log_odds
 from fedassay.calibration.rates import require_classes
 from fedassay.estimate import Estimate
 from fedassay.examples import FloatArray, IntArray
@@ -68,9 +69,9 @@ def log_loss_parts(
     spread = np.maximum(o * (1.0 - o), e * (1.0 - e))
     taken = 0.5 * view.variance / spread if debiased else np.zeros_like(o)
     return Decomposition(
-        view.estimate(float(m @ (_divergence(o, e) - taken)), _log_odds(o) - _log_odds(e)),
-        view.estimate(float(m @ (_divergence(o, base) - taken)), _log_odds(o) - _log_odds(base)),
-        view.estimate(float(_divergence(base, base, cross=True)[0]), -_log_odds(base)),
+        view.estimate(float(m @ (_divergence(o, e) - taken)), log_odds(o) - log_odds(e)),
+        view.estimate(float(m @ (_divergence(o, base) - taken)), log_odds(o) - log_odds(base)),
+        view.estimate(float(_divergence(base, base, cross=True)[0]), -log_odds(base)),
     )
 
 
@@ -119,7 +120,3 @@ def _divergence(o: FloatArray, e: FloatArray, *, cross: bool = False) -> FloatAr
     if cross:
         return crossed
     return crossed + o * np.log(o) + (1.0 - o) * np.log1p(-o)
-
-
-def _log_odds(share: FloatArray) -> FloatArray:
-    return np.log(share) - np.log1p(-share)

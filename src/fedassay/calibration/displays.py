@@ -6,8 +6,8 @@ from typing import Any, Self
 import numpy as np
 
 from fedassay.calibration.bins import Bins, ReliabilityDiagram, reliability_diagram
+from fedassay.calibration.calibration_error import ece
 from fedassay.calibration.calibrator import Calibrator
-from fedassay.calibration.ece import ece
 from fedassay.estimate import Estimate
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.displays import axes_or_new

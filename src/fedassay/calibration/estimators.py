@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from fedassay.calibration.auto import fit, fit_auto
 from fedassay.calibration.calibrator import Calibrator, Method
-from fedassay.calibration.choose import fit, fit_auto
 from fedassay.errors import SettingInvalid
 from fedassay.examples import Examples, FloatArray
 from fedassay.grid import Grid

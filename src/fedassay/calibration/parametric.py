@@ -7,13 +7,12 @@ from math import inf
 import numpy as np
 
 from fedassay.calibration.calibrator import Calibrator, Method
+from fedassay.calibration.logit import NEAREST, expit, log_odds, off_ends
 from fedassay.calibration.rates import BucketRates, bucket_rates
 from fedassay.errors import SettingInvalid
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
 
-# Scores nearer to 0 or 1 say no more about the odds than these.
-NEAREST = 2.0**-20
 _STEPS = 60
 _STEEPEST = 40.0
 _RIDGE = 1e-9
@@ -33,16 +32,12 @@ class Family:
     """The parameters that leave scores alone."""
 
 
-def _log_odds(scores: FloatArray) -> FloatArray:
-    return np.log(scores) - np.log1p(-scores)
-
-
 def _temperature(scores: FloatArray) -> FloatArray:
-    return _log_odds(scores)[None]
+    return log_odds(scores)[None]
 
 
 def _sigmoid(scores: FloatArray) -> FloatArray:
-    return np.stack([_log_odds(scores), np.ones_like(scores)])
+    return np.stack([log_odds(scores), np.ones_like(scores)])
 
 
 def _beta(scores: FloatArray) -> FloatArray:
@@ -96,7 +91,7 @@ def parametric_from(rates: BucketRates, family: Family) -> Calibrator:
 def curve(family: Family, parameters: FloatArray) -> Calibrator:
     """The curve as a fine piecewise linear map."""
     scores = knots()
-    values = expit(parameters @ family.features(np.clip(scores, NEAREST, 1.0 - NEAREST)))
+    values = expit(parameters @ family.features(off_ends(scores)))
     named = dict(zip(family.names, map(float, parameters), strict=True))
     return Calibrator(family.method, scores, values, parameters=named)
 
@@ -106,7 +101,7 @@ def _scored(
 ) -> FloatArray:
     """Fisher scoring on the free parameters, halving steps that do not help."""
     found = np.where(free, family.start, 0.0)
-    features = family.features(np.clip(rates.piece_scores, NEAREST, 1.0 - NEAREST))
+    features = family.features(off_ends(rates.piece_scores))
     weights, observed = rates.effective, rates.rates
     loss = inf
     step = np.zeros_like(found)
@@ -156,11 +151,3 @@ def knots() -> FloatArray:
     small = np.geomspace(NEAREST, 2.0**-5, 80)
     middle = np.linspace(2.0**-5, 1.0 - 2.0**-5, 241)
     return np.unique(np.concatenate([[0.0], small, middle, 1.0 - small, [1.0]]))
-
-
-def expit(log_odds: FloatArray) -> FloatArray:
-    """The probability at given log-odds."""
-    from scipy import special
-
-    found: FloatArray = special.expit(log_odds)
-    return found

@@ -8,7 +8,7 @@ import numpy as np
 from fedassay.errors import SettingInvalid, SingleClass
 from fedassay.examples import FloatArray, IntArray
 from fedassay.histogram import ScoreHistogram
-from fedassay.metrics.delta import missing_class
+from fedassay.metrics.delta_method import why_one_class
 from fedassay.noise import NoiseModel
 
 # A bucket's size must stand this many standard deviations clear of its noise.
@@ -179,7 +179,7 @@ def bucket_rates(histogram: ScoreHistogram, *, most: int | None = None) -> Bucke
 
 def require_classes(histogram: ScoreHistogram) -> None:
     """Raise `SingleClass` where one of the classes is empty, or drowned in noise."""
-    undefined = missing_class(histogram)
+    undefined = why_one_class(histogram)
     if undefined is not None:
         raise SingleClass(f"calibration needs positives and negatives: {undefined.reason}")
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedassay.calibration.calibrator import Calibrator, Method
-from fedassay.calibration.parametric import NEAREST, expit, knots
+from fedassay.calibration.logit import expit, log_odds, off_ends
+from fedassay.calibration.parametric import knots
 from fedassay.calibration.rates import MOST_BUCKETS, BucketRates, bucket_rates
 from fedassay.examples import FloatArray, IntArray
 from fedassay.histogram import ScoreHistogram
@@ -43,10 +44,10 @@ class _Problem:
 
     @classmethod
     def of(cls, rates: BucketRates) -> "_Problem":
-        scores = _off_ends(rates.piece_scores)
+        scores = off_ends(rates.piece_scores)
         covariance = rates.covariance
         precision = None if covariance is None else _inverse(covariance)
-        return cls(rates, _log_odds(scores), _features(scores), precision, rates.effective)
+        return cls(rates, log_odds(scores), _features(scores), precision, rates.effective)
 
     def loss(self, weights: FloatArray) -> float:
         """Minus the log-likelihood."""
@@ -89,8 +90,8 @@ def smooth_from(rates: BucketRates) -> Averaged:
 
     problem = _Problem.of(rates.in_pieces(max(min(_PIECES, _ALL_PIECES // len(rates)), 1)))
     scores = knots()
-    ends = _off_ends(scores)
-    basis, raw = _features(ends), _log_odds(ends)
+    ends = off_ends(scores)
+    basis, raw = _features(ends), log_odds(ends)
     start = np.zeros(len(basis))
     evidence, values = [-problem.loss(start)], [scores]
     for spread in _spreads():
@@ -160,11 +161,3 @@ def _features(scores: FloatArray) -> FloatArray:
     waves = np.sqrt(2.0) * np.cos(np.pi * np.arange(1, _WAVES + 1)[:, None] * at)
     low, high = np.log(scores), -np.log1p(-scores)
     return np.concatenate([np.stack([low + high, np.ones_like(scores), low, high]), waves])
-
-
-def _off_ends(scores: FloatArray) -> FloatArray:
-    return np.clip(scores, NEAREST, 1.0 - NEAREST)
-
-
-def _log_odds(scores: FloatArray) -> FloatArray:
-    return np.log(scores) - np.log1p(-scores)

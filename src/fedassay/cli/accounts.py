@@ -10,9 +10,9 @@ import typer
 from fedassay.cli.console import out
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.ledger import EVER, Charge, Ledger, Part, Receipt, Status, Window
-from fedassay.ledger.book import NOBODY
 from fedassay.ledger.budget import show
-from fedassay.ledger.mark import mark_path
+from fedassay.ledger.high_water_mark import mark_path
+from fedassay.ledger.ledger import NOBODY
 from fedassay.survey import Survey
 
 LedgerOption = Annotated[
@@ -41,7 +41,7 @@ WitnessOption = Annotated[
 
 
 @dataclass(slots=True)
-class Purse:
+class ReceiptKeeper:
     """An account that remembers its receipt, to be shown."""
 
     ledger: Ledger
@@ -78,7 +78,7 @@ class Purse:
         out.print("\n".join(lines), markup=False)
 
 
-def purse(
+def receipt_keeper(
     ledger: Path | None,
     data: str | None,
     *,
@@ -87,7 +87,7 @@ def purse(
     who: str,
     again: bool,
     witness: Path | None,
-) -> Purse | None:
+) -> ReceiptKeeper | None:
     """The account that the options name, if any."""
     if ledger is None:
         named = {"--data-id": data, "--window": window, "--group": group, "--witness": witness}
@@ -98,10 +98,10 @@ def purse(
     if data is None:
         raise SettingInvalid("a ledger needs to know which data; found no id. Add --data-id ID.")
     part = Part(data, EVER if window is None else Window.parse(window), group)
-    return Purse(Ledger(ledger, witness), part, who, again)
+    return ReceiptKeeper(Ledger(ledger, witness), part, who, again)
 
 
-def check_output(output: Path, *inputs: Path | None, account: Purse | None) -> None:
+def check_output(output: Path, *inputs: Path | None, account: ReceiptKeeper | None) -> None:
     """Refuse an output that cannot be written, or is an input, before anything is charged."""
     kept = [path for path in inputs if path is not None]
     if account is not None:
@@ -125,10 +125,10 @@ __all__ = [
     "DataOption",
     "GroupOption",
     "LedgerOption",
-    "Purse",
+    "ReceiptKeeper",
     "WhoOption",
     "WindowOption",
     "WitnessOption",
     "check_output",
-    "purse",
+    "receipt_keeper",
 ]

@@ -10,11 +10,11 @@ from fedassay.assessment import Assessment
 from fedassay.calibration import Calibrator, Method, ece, fit, fit_auto
 from fedassay.cli import options
 from fedassay.cli.console import err, out, progress
-from fedassay.engines.apply import apply_file
-from fedassay.engines.tables import row_count
 from fedassay.estimate import Estimate
 from fedassay.histogram import ScoreHistogram
 from fedassay.survey import Survey
+from fedassay.tables.reading import row_count
+from fedassay.tables.writing import apply_file
 
 
 class MethodChoice(Enum):

@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from fedassay.engines.tables import Progress as Advance
 from fedassay.estimate import Estimate, NotEnoughData
+from fedassay.tables.reading import Progress as Advance
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)

@@ -9,17 +9,15 @@ from rich.table import Table
 
 from fedassay.cli.console import estimates_table, out, progress
 from fedassay.cli.simulate import run_trials
-from fedassay.engines.rows import row_metrics
-from fedassay.engines.simulation import clients
-from fedassay.engines.tables import Cohort, Columns, read_cohort
 from fedassay.estimate import Estimate
-from fedassay.planner import (
-    choose,
+from fedassay.mechanisms import Privacy
+from fedassay.metrics.exact_rows import row_metrics
+from fedassay.planning.request import SurveyRequest
+from fedassay.planning.search import (
+    design_survey,
 )
-from fedassay.request import (
-    Privacy,
-    Request,
-)
+from fedassay.simulation.simulate import clients
+from fedassay.tables.reading import Columns, ScoredClients, read_clients
 
 _THRESHOLDS = (0.3, 0.5)
 _SIDE_BY_SIDE = ("roc_auc", "average_precision", "brier", "precision@0.3", "recall@0.3")
@@ -33,11 +31,11 @@ def demo() -> None:
       fedassay demo
     """
     with as_file(bundled_sample()) as path:
-        airlines = read_cohort(path, Columns("score", "label", "carrier"))
+        airlines = read_clients(path, Columns("score", "label", "carrier"))
     exact = row_metrics(airlines.examples, _THRESHOLDS)
-    choice = choose(Request(thresholds=_THRESHOLDS))
+    design = design_survey(SurveyRequest(thresholds=_THRESHOLDS))
     results, assessment = run_trials(
-        choice, airlines, thresholds=_THRESHOLDS, trials=1, seed=None, each_client=True
+        design, airlines, thresholds=_THRESHOLDS, trials=1, seed=None, each_client=True
     )
     out.print(
         f"Will the flight be 15 minutes late? {airlines.clients} airlines assess one classifier "
@@ -54,9 +52,9 @@ def demo() -> None:
     out.print("\nNext: fedassay simulate YOUR.parquet --score COL --label COL", highlight=False)
 
 
-def _three_models(airlines: Cohort, exact: dict[str, float | None]) -> None:
+def _three_models(airlines: ScoredClients, exact: dict[str, float | None]) -> None:
     """The paper's three privacy models side by side, with every flight a client."""
-    flights = Cohort(airlines.examples, None, len(airlines.examples))
+    flights = ScoredClients(airlines.examples, None, len(airlines.examples))
     models = {
         "secure": (Privacy.SECURE, None),
         "distributed, eps 1": (Privacy.DISTRIBUTED, Fraction(1)),
@@ -65,14 +63,14 @@ def _three_models(airlines: Cohort, exact: dict[str, float | None]) -> None:
     found = {}
     with progress("privacy models", len(models)) as advance:
         for name, (privacy, epsilon) in models.items():
-            request = Request(
+            request = SurveyRequest(
                 privacy=privacy,
                 epsilon=epsilon,
                 clients=flights.clients,
                 thresholds=_THRESHOLDS,
             )
             results, _ = run_trials(
-                choose(request),
+                design_survey(request),
                 flights,
                 thresholds=_THRESHOLDS,
                 trials=1,
@@ -110,7 +108,7 @@ def bundled_sample() -> Traversable:
     return files("fedassay") / "data" / "nycflights13_xgb.parquet"
 
 
-def per_client_auc(cohort: Cohort) -> float:
+def per_client_auc(cohort: ScoredClients) -> float:
     """The plain average of every client's own ROC AUC, over clients that have both classes."""
     areas = [
         row_metrics(examples, ())["roc_auc"]

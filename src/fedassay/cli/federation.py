@@ -8,11 +8,11 @@ import typer
 from fedassay.cli import options
 from fedassay.cli.console import out
 from fedassay.engines.flower.credentials import CERTIFICATE_DAYS, make_certificates
-from fedassay.engines.flower.prepare import (
+from fedassay.engines.flower.site_setup import (
     MEMBER_FILE,
     NODE_KEY,
     ROSTER_FILE,
-    Wishes,
+    SiteOptions,
     make_roster,
     prepare_site,
 )
@@ -87,7 +87,7 @@ def site(
         raise FileInvalid(f"{data_folder}: there is no such folder. Make it, or name another.")
     prepare_site(
         folder,
-        Wishes(
+        SiteOptions(
             name=name,
             data_folder=data_folder,
             largest_epsilon=options.parse_fraction(largest_epsilon, "the largest epsilon"),

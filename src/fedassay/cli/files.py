@@ -9,28 +9,27 @@ import typer
 from fedassay.assessment import Assessment, estimates_json
 from fedassay.cli import accounts, options
 from fedassay.cli.console import err, estimates_table, out, progress, reasons
-from fedassay.cli.plots import write_plots
 from fedassay.client import ClientPolicy
-from fedassay.decode import require_enough
-from fedassay.engines.files import answer_file, read_messages, report_files, write_answer
-from fedassay.engines.tables import Columns, read_reference, row_count
+from fedassay.decoding import require_enough
+from fedassay.engines.report_files import answer_file, read_messages, report_files, write_answer
 from fedassay.errors import FedassayError, SurveyMismatch
 from fedassay.ledger import Status
-from fedassay.mechanisms import Unit, UnitKind
-from fedassay.planner import (
-    choose,
-    readout_for,
-)
-from fedassay.randomness import SystemRandomness
-from fedassay.request import (
+from fedassay.mechanisms import Privacy, Unit, UnitKind
+from fedassay.planning.request import (
     LevelChoice,
     Preset,
-    Privacy,
-    Request,
+    SurveyRequest,
     check_buckets,
     check_thresholds,
 )
+from fedassay.planning.search import (
+    decode_options_for,
+    design_survey,
+)
+from fedassay.randomness import SystemRandomness
+from fedassay.report.charts import write_plots
 from fedassay.survey import Survey
+from fedassay.tables.reading import Columns, read_reference, row_count
 from fedassay.tally import Tally, TallyBuilder
 
 SurveyArgument = Annotated[Path, typer.Argument(metavar="SURVEY", help="Survey file.")]
@@ -88,7 +87,7 @@ def new_survey(
       fedassay survey new --privacy local --epsilon 1 --ledger ledger.db --data-id q3 -o survey.json
     """
     columns = Columns(score, label)
-    request = Request(
+    request = SurveyRequest(
         privacy=privacy,
         epsilon=options.parse_fraction(epsilon, "epsilon"),
         clients=clients,
@@ -108,8 +107,8 @@ def new_survey(
         level_by_hash=level_by_hash,
         model_digest=None if model is None else options.file_digest(model),
     )
-    survey = choose(request).survey
-    account = accounts.purse(
+    survey = design_survey(request).survey
+    account = accounts.receipt_keeper(
         ledger, data_id, window=window, group=group, who=who, again=again, witness=witness
     )
     if account is not None:
@@ -163,7 +162,7 @@ def answer(
       fedassay answer survey.json scores.parquet --ledger ledger.db --data-id ward-3 -o report.fa
     """
     survey = Survey.load(survey_file)
-    account = accounts.purse(
+    account = accounts.receipt_keeper(
         ledger, data_id, window=window, group=group, who=who, again=again, witness=witness
     )
     accounts.check_output(output, file, survey_file, account=account)
@@ -224,13 +223,13 @@ def tally(
     saved = _saved(output, survey)
     thresholds = tuple(dict.fromkeys(threshold or saved.thresholds))
     check_thresholds(thresholds)
-    readout = saved.readout
+    decode_options = saved.decode_options
     if preset is not None or buckets is not None:
-        readout = readout_for(preset or Preset.DEFAULT, buckets)
+        decode_options = decode_options_for(preset or Preset.DEFAULT, buckets)
     builder = TallyBuilder(saved.tally, survey)
     before = builder.tally().clients(survey)
     rejected = _add_files(builder, report_files(reports), survey)
-    assessment = Assessment(survey, builder.tally(), readout, thresholds)
+    assessment = Assessment(survey, builder.tally(), decode_options, thresholds)
     assessment.save(output)
     in_all = assessment.tally.clients(survey)
     out.print(
@@ -263,7 +262,7 @@ def show(
     saved = Assessment.load(assessment_file)
     thresholds = tuple(dict.fromkeys(threshold or saved.thresholds))
     check_thresholds(thresholds)
-    assessment = Assessment(saved.survey, saved.tally, saved.readout, thresholds)
+    assessment = Assessment(saved.survey, saved.tally, saved.decode_options, thresholds)
     require_enough(assessment.survey, assessment.tally)
     if plot is not None:
         write_plots(assessment, plot)
@@ -297,7 +296,7 @@ def _add_files(builder: TallyBuilder, paths: list[Path], survey: Survey) -> int:
 def _saved(path: Path, survey: Survey) -> Assessment:
     """The assessment that is already there, or an empty one."""
     if not path.exists():
-        return Assessment(survey, Tally.zero(survey), readout_for(Preset.DEFAULT, None))
+        return Assessment(survey, Tally.zero(survey), decode_options_for(Preset.DEFAULT, None))
     saved = Assessment.load(path)
     if saved.survey.fingerprint != survey.fingerprint:
         raise SurveyMismatch(

@@ -21,10 +21,10 @@ from fedassay.cli.ledger_views import (
     is_about,
     json_lines,
 )
-from fedassay.engines.files import write_whole
+from fedassay.engines.report_files import write_whole
 from fedassay.errors import LedgerRolledBack, SettingInvalid
 from fedassay.ledger import EVER, Budget, Entry, Ledger, Window
-from fedassay.ledger.mark import mark_path
+from fedassay.ledger.high_water_mark import mark_path
 from fedassay.mechanisms import UnitKind
 
 app = typer.Typer(

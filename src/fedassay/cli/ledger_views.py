@@ -10,7 +10,7 @@ from rich.table import Table
 
 from fedassay.ledger import Balance, Budget, Charge, Entry, Loss, Part
 from fedassay.ledger.budget import show as exact
-from fedassay.ledger.mark import Mark
+from fedassay.ledger.high_water_mark import Mark
 
 EXPORT_FORMAT = "fedassay.ledger-export/1"
 BALANCE_FORMAT = "fedassay.ledger-balance/1"

@@ -9,12 +9,8 @@ from typing import Annotated
 import typer
 
 from fedassay.errors import FileInvalid, SettingInvalid
-from fedassay.mechanisms import UnitKind
-from fedassay.request import (
-    LevelChoice,
-    Preset,
-    Privacy,
-)
+from fedassay.mechanisms import Privacy, UnitKind
+from fedassay.planning.request import LevelChoice, Preset
 
 _NUMBER = re.compile(
     r"-?([0-9]{1,12}(\.[0-9]{0,12})?|\.[0-9]{1,12})([eE]-?[0-9]{1,2})?|"

@@ -13,15 +13,16 @@ from rich.table import Table
 
 from fedassay.cli import options
 from fedassay.cli.console import err, out
-from fedassay.cli.planplot import write_plan_plot
-from fedassay.engines.tables import Columns, read_reference
 from fedassay.errors import SettingInvalid
+from fedassay.mechanisms import Privacy
 from fedassay.metrics.named import AT_THRESHOLD, metric_name
-from fedassay.pipeline import PipelinePlan, Stage, plan_pipeline
-from fedassay.plan import DEFAULT_ERROR, Goal, Plan, Progress, assumptions, make_plan
-from fedassay.prediction import Prediction
-from fedassay.request import Preset, Privacy, Request
-from fedassay.targets import Target
+from fedassay.planning.forecast import ErrorForecast
+from fedassay.planning.pipeline import PipelinePlan, PipelineStep, plan_pipeline
+from fedassay.planning.plan import DEFAULT_ERROR, Goal, Plan, Progress, assumptions, make_plan
+from fedassay.planning.request import Preset, SurveyRequest
+from fedassay.planning.solve import Target
+from fedassay.report.plan_chart import write_plan_plot
+from fedassay.tables.reading import Columns, read_reference
 
 
 def plan(
@@ -102,7 +103,7 @@ def plan(
         ),
         power,
     )
-    request = Request(
+    request = SurveyRequest(
         privacy=privacy,
         epsilon=options.parse_fraction(epsilon, "epsilon"),
         clients=clients,
@@ -133,7 +134,7 @@ def plan(
         if plot is not None:
             write_plan_plot(made, plot, progress=say)
     if output is not None:
-        made.choice.survey.save(output)
+        made.design.survey.save(output)
     if as_json:
         typer.echo(json.dumps(made.to_json(), allow_nan=False))
         return
@@ -143,10 +144,12 @@ def plan(
             out.print(f"Wrote {path}.", markup=False)
 
 
-def split_epsilon(request: Request, stages: str, metric: str, progress: Progress) -> PipelinePlan:
+def split_epsilon(
+    request: SurveyRequest, stages: str, metric: str, progress: Progress
+) -> PipelinePlan:
     """Read stages such as evaluation,calibration=2, with weights, and split the epsilon."""
-    known = {stage.value: stage for stage in Stage}
-    weights: dict[Stage, float] = {}
+    known = {stage.value: stage for stage in PipelineStep}
+    weights: dict[PipelineStep, float] = {}
     found = []
     for item in stages.split(","):
         name, equals, weight = item.strip().partition("=")
@@ -180,7 +183,7 @@ def print_pipeline(split: PipelinePlan) -> None:
             each.stage.value,
             str(each.share),
             str(each.epsilon),
-            str(each.choice.survey.grid.cells),
+            str(each.design.survey.grid.cells),
             f"{each.error:.2g}",
             each.stage.measure,
         )
@@ -204,7 +207,7 @@ def working() -> Iterator[Progress]:
 
 def print_plan(made: Plan) -> None:
     """Print the survey's shape, a table of predicted errors, and the verdict."""
-    survey = made.choice.survey
+    survey = made.design.survey
     assumed = assumptions(made.request)
     scores = (
         "scores as in the reference"
@@ -218,7 +221,7 @@ def print_plan(made: Plan) -> None:
         f"for {scores}.\n{survey.guarantee.sentence()}\n",
         markup=False,
     )
-    out.print(predictions_table(made.predictions))
+    out.print(predictions_table(made.forecasts))
     if assumed["scores"] == "reference":
         out.print(f"\nECE after calibrating from this survey: about {made.calibrated_ece:.2g}.")
     if isfinite(made.detectable):
@@ -232,13 +235,13 @@ def print_plan(made: Plan) -> None:
     out.print(made.verdict, style="green" if made.is_enough else "yellow", markup=False)
 
 
-def predictions_table(predictions: dict[str, Prediction]) -> Table:
+def predictions_table(forecasts: dict[str, ErrorForecast]) -> Table:
     """Predicted errors by cause, and the 95 % half-width."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("metric", no_wrap=True)
     for title in ("value", "sampling", "binning", "privacy", "95 % ±", "mostly"):
         table.add_column(title, justify="right", no_wrap=True)
-    for name, each in predictions.items():
+    for name, each in forecasts.items():
         if not each.is_available:
             table.add_row(name, _figure(each.value), "-", "-", "-", "no answer", "privacy")
             continue

@@ -12,28 +12,23 @@ import typer
 from fedassay.assessment import Assessment, estimates_json
 from fedassay.cli import options
 from fedassay.cli.console import err, estimates_table, out, progress, reasons
-from fedassay.cli.plots import write_plots
-from fedassay.decode import decode
-from fedassay.engines.heldout import HeldOut, held_out, split_clients
-from fedassay.engines.rows import row_metrics
-from fedassay.engines.simulation import tally_cohort, tally_each_client
-from fedassay.engines.tables import Cohort, Columns, read_cohort, read_reference, row_count
+from fedassay.decoding import decode
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.estimate import Estimate
-from fedassay.jsonfile import write_json
-from fedassay.mechanisms import Unit, UnitKind
+from fedassay.files import write_json
+from fedassay.mechanisms import Privacy, Unit, UnitKind
 from fedassay.metrics import named_metrics
-from fedassay.planner import (
-    Choice,
-    choose,
+from fedassay.metrics.exact_rows import row_metrics
+from fedassay.planning.request import LevelChoice, Preset, SurveyRequest
+from fedassay.planning.search import (
+    SurveyDesign,
+    design_survey,
 )
 from fedassay.randomness import SimulatedRandomness
-from fedassay.request import (
-    LevelChoice,
-    Preset,
-    Privacy,
-    Request,
-)
+from fedassay.report.charts import write_plots
+from fedassay.simulation.heldout import HeldOut, held_out, split_clients
+from fedassay.simulation.simulate import tally_clients, tally_each_client
+from fedassay.tables.reading import Columns, ScoredClients, read_clients, read_reference, row_count
 
 SIMULATION_FORMAT = "fedassay.simulation/1"
 
@@ -97,9 +92,9 @@ def simulate_command(
     thresholds = tuple(dict.fromkeys(threshold or (0.5,)))
     columns = Columns(score, label, client)
     with progress("reading rows", row_count(file)) as advance:
-        cohort = read_cohort(file, columns, progress=advance)
+        cohort = read_clients(file, columns, progress=advance)
     exact = row_metrics(cohort.examples, thresholds)
-    request = Request(
+    request = SurveyRequest(
         privacy=privacy,
         epsilon=options.parse_fraction(epsilon, "epsilon"),
         clients=cohort.clients,
@@ -117,16 +112,16 @@ def simulate_command(
         minimum_reports=minimum_reports,
         colluders=colluders,
     )
-    choice = choose(request)
+    design = design_survey(request)
     results, last = run_trials(
-        choice, cohort, thresholds=thresholds, trials=trials, seed=seed, each_client=each_client
+        design, cohort, thresholds=thresholds, trials=trials, seed=seed, each_client=each_client
     )
     tested = calibrate_half(request, cohort, seed=seed) if calibrate else None
     content: dict[str, Any] = {
         "format": SIMULATION_FORMAT,
         "rows": len(cohort.examples),
         "clients": cohort.clients,
-        "guarantee": choice.survey.guarantee.sentence(),
+        "guarantee": design.survey.guarantee.sentence(),
         "exact": exact,
         "trials": [estimates_json(result) for result in results],
         "seconds": time.perf_counter() - started,
@@ -148,14 +143,14 @@ def simulate_command(
 simulate_command.__doc__ = f"{simulate_command.__doc__}\n{_EXAMPLES}"
 
 
-def _expected_examples(cohort: Cohort, unit: UnitKind, max_examples: int) -> int:
+def _expected_examples(cohort: ScoredClients, unit: UnitKind, max_examples: int) -> int:
     rows = len(cohort.examples)
     return min(rows, cohort.clients * max_examples) if unit is UnitKind.CLIENT else rows
 
 
 def run_trials(
-    choice: Choice,
-    cohort: Cohort,
+    design: SurveyDesign,
+    cohort: ScoredClients,
     *,
     thresholds: tuple[float, ...],
     trials: int,
@@ -170,17 +165,19 @@ def run_trials(
             randomness = SimulatedRandomness(sequence)
             if each_client:
                 tally = tally_each_client(
-                    choice.survey, cohort, randomness=randomness, progress=advance
+                    design.survey, cohort, randomness=randomness, progress=advance
                 )
             else:
-                tally = tally_cohort(choice.survey, cohort, randomness=randomness)
+                tally = tally_clients(design.survey, cohort, randomness=randomness)
                 advance(1)
-            histogram = decode(choice.survey, tally, readout=choice.readout)
-            results.append(named_metrics(histogram, thresholds, buckets=choice.readout.buckets))
-    return results, Assessment(choice.survey, tally, choice.readout, thresholds)
+            histogram = decode(design.survey, tally, decode_options=design.decode_options)
+            results.append(
+                named_metrics(histogram, thresholds, buckets=design.decode_options.buckets)
+            )
+    return results, Assessment(design.survey, tally, design.decode_options, thresholds)
 
 
-def calibrate_half(request: Request, cohort: Cohort, *, seed: int | None) -> HeldOut:
+def calibrate_half(request: SurveyRequest, cohort: ScoredClients, *, seed: int | None) -> HeldOut:
     """Survey a random half of the clients for a calibrator, and test it on the other's rows."""
     split, noise = np.random.SeedSequence(seed, spawn_key=(2**30,)).spawn(2)
     fitting, testing = split_clients(cohort, np.random.default_rng(split))
@@ -192,7 +189,7 @@ def calibrate_half(request: Request, cohort: Cohort, *, seed: int | None) -> Hel
         if request.minimum_reports is None
         else min(request.minimum_reports, fitting.clients),
     )
-    return held_out(choose(half), fitting, testing, randomness=SimulatedRandomness(noise))
+    return held_out(design_survey(half), fitting, testing, randomness=SimulatedRandomness(noise))
 
 
 def calibration_json(tested: HeldOut) -> dict[str, Any]:
@@ -233,7 +230,7 @@ def save_results(folder: Path, content: dict[str, Any], assessment: Assessment) 
 
 
 def print_results(
-    cohort: Cohort,
+    cohort: ScoredClients,
     results: list[dict[str, Estimate]],
     exact: dict[str, float | None],
     assessment: Assessment,

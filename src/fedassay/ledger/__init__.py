@@ -1,9 +1,9 @@
 """The privacy ledger: what was spent on which data, charged before anything leaves."""
 
 from fedassay.ledger.account import LedgerAccount
-from fedassay.ledger.book import Ledger, Receipt
 from fedassay.ledger.budget import Balance
 from fedassay.ledger.entry import Budget, Charge, Entry, Loss, Part, Status
+from fedassay.ledger.ledger import Ledger, Receipt
 from fedassay.ledger.snapshot import Snapshot
 from fedassay.ledger.window import EVER, Window
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from fedassay.ledger.book import NOBODY, Ledger, Receipt
 from fedassay.ledger.entry import Part
+from fedassay.ledger.ledger import NOBODY, Ledger, Receipt
 from fedassay.survey import Survey
 
 

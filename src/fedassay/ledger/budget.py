@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from fedassay.errors import BudgetExceeded, SurveyRepeated
+from fedassay.ledger.composition import composed
 from fedassay.ledger.entry import Budget, Charge, Entry, Part
 from fedassay.ledger.spend import Cover, common_neighbours, cost, covers, loads
-from fedassay.ledger.tighter import composed
 from fedassay.ledger.window import EVER, Window
 from fedassay.mechanisms import Neighbours, UnitKind
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 from fedassay.errors import FileInvalid, SettingInvalid
-from fedassay.jsonfile import Fields, canonical
+from fedassay.files import Fields, canonical
 from fedassay.ledger.window import EVER, Window
 from fedassay.mechanisms import Neighbours, Unit, UnitKind
 from fedassay.mechanisms.law import MAX_EXAMPLES

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from fedassay.ledger.budget import Balance, balance, budgets_of, charges_of
 from fedassay.ledger.entry import Budget, Charge, Entry, Loss, Part, first_head
-from fedassay.ledger.mark import Mark
+from fedassay.ledger.high_water_mark import Mark
 
 
 @dataclass(frozen=True, slots=True)

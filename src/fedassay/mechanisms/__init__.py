@@ -3,7 +3,7 @@
 from fedassay.mechanisms.base import LocalMechanism, Mechanism, SharingMechanism
 from fedassay.mechanisms.exact import Exact
 from fedassay.mechanisms.grr import RandomizedResponse
-from fedassay.mechanisms.law import Guarantee, Law, Neighbours, Unit, UnitKind
+from fedassay.mechanisms.law import Guarantee, Law, Neighbours, Privacy, Unit, UnitKind
 from fedassay.mechanisms.polya import Polya, check_epsilon
 from fedassay.mechanisms.unary import UnaryEncoding
 
@@ -15,6 +15,7 @@ __all__ = [
     "Mechanism",
     "Neighbours",
     "Polya",
+    "Privacy",
     "RandomizedResponse",
     "SharingMechanism",
     "UnaryEncoding",

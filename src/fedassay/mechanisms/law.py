@@ -31,6 +31,17 @@ class Law:
         return self == Law(1.0, 0.0, 0.0, 0.0)
 
 
+class Privacy(Enum):
+    """The privacy models: whom a client must trust with what (`sec:privacymodels`)."""
+
+    SECURE = "secure"
+    """Exact sums; single reports are hidden behind secure aggregation."""
+    DISTRIBUTED = "distributed"
+    """Every client adds a share of the noise; only the noisy sum is revealed."""
+    LOCAL = "local"
+    """Every report protects itself."""
+
+
 class Neighbours(Enum):
     """Which two data sets must look alike."""
 

@@ -1,18 +1,16 @@
 """Metrics: functions of a `ScoreHistogram` that return an `Estimate` or a curve of them."""
 
-from fedassay.metrics.areas import auc_guideline, roc_auc
 from fedassay.metrics.average_precision import average_precision
-from fedassay.metrics.curves import (
-    Curve,
+from fedassay.metrics.curves import Curve, precision_recall_curve, roc_curve
+from fedassay.metrics.displays import PrecisionRecallDisplay, RocCurveDisplay
+from fedassay.metrics.named import named_metrics
+from fedassay.metrics.operating_points import (
     ThresholdChoice,
-    precision_recall_curve,
-    roc_curve,
     threshold_for_f1,
     threshold_for_precision,
     threshold_for_recall,
 )
-from fedassay.metrics.displays import PrecisionRecallDisplay, RocCurveDisplay
-from fedassay.metrics.named import named_metrics
+from fedassay.metrics.roc_auc import auc_guideline, roc_auc
 from fedassay.metrics.scores import brier, ks, log_loss, prevalence
 from fedassay.metrics.thresholds import (
     accuracy,

@@ -7,7 +7,12 @@ import numpy as np
 from fedassay.estimate import Estimate
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
-from fedassay.metrics.delta import CLEAR_OF_NOISE, counts_estimate, missing_class, weighted_sum
+from fedassay.metrics.delta_method import (
+    CLEAR_OF_NOISE,
+    counts_estimate,
+    weighted_sum,
+    why_one_class,
+)
 
 _FEW_BUCKETS = 2**11
 _PARTS = 8
@@ -20,7 +25,7 @@ def average_precision(histogram: ScoreHistogram) -> Estimate:
 
     Within a bucket, spikes count as tied scores and the rest as evenly mixed.
     """
-    undefined = missing_class(histogram)
+    undefined = why_one_class(histogram)
     if undefined is not None:
         return undefined
     P = histogram.total_positives

@@ -1,15 +1,14 @@
-"""ROC and precision-recall curves, and thresholds that reach a goal."""
+"""ROC and precision-recall curves."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from fedassay.errors import SettingInvalid
-from fedassay.estimate import Estimate, normal_quantile
+from fedassay.estimate import normal_quantile
 from fedassay.examples import FloatArray, IntArray
 from fedassay.histogram import ScoreHistogram
-from fedassay.metrics.delta import missing_class
-from fedassay.metrics.thresholds import f1, precision, recall
+from fedassay.metrics.delta_method import why_one_class
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,8 +28,8 @@ class Curve:
 
     def band(self, confidence: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Lower and upper values of y, as they come."""
-        reach = normal_quantile(0.5 + confidence / 2.0) * self.y_sd
-        return self.y - reach, self.y + reach
+        half = normal_quantile(0.5 + confidence / 2.0) * self.y_sd
+        return self.y - half, self.y + half
 
 
 def roc_curve(histogram: ScoreHistogram, *, points: int = 512, monotone: bool = False) -> Curve:
@@ -41,7 +40,7 @@ def roc_curve(histogram: ScoreHistogram, *, points: int = 512, monotone: bool = 
     if monotone:
         histogram = histogram.monotone()
     kept = _edges_to_draw(histogram, points)
-    above = _above(histogram, kept)
+    above = above_edges(histogram, kept)
     P, N = histogram.total_positives, histogram.total_negatives
     fpr, tpr = above[0] / N, above[1] / P
     return Curve(
@@ -61,9 +60,9 @@ def precision_recall_curve(
     if monotone:
         histogram = histogram.monotone()
     kept = _edges_to_draw(histogram, points)
-    above = _above(histogram, kept)
+    above = above_edges(histogram, kept)
     kept = kept[above.sum(axis=0) > 0.0]
-    above = _above(histogram, kept)
+    above = above_edges(histogram, kept)
     called = above.sum(axis=0)
     share = above[1] / called
     noise = np.zeros(len(kept))
@@ -84,62 +83,9 @@ def precision_recall_curve(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ThresholdChoice:
-    """A threshold on an edge of the histogram, with what it achieves there."""
-
-    threshold: float
-    precision: Estimate
-    recall: Estimate
-    f1: Estimate
-
-
-def threshold_for_recall(histogram: ScoreHistogram, wanted: float) -> ThresholdChoice:
-    """The highest threshold whose recall reaches what is wanted."""
-    _check_share(wanted, "recall")
-    _require_classes(histogram)
-    tpr = (histogram.total_positives - histogram.cumulative[1]) / histogram.total_positives
-    return _choice(histogram, int(np.flatnonzero(tpr >= wanted - 1e-12).max(initial=0)))
-
-
-def threshold_for_precision(histogram: ScoreHistogram, wanted: float) -> ThresholdChoice:
-    """The lowest threshold whose precision reaches what is wanted: most recall at that price."""
-    _check_share(wanted, "precision")
-    _require_classes(histogram)
-    above = _above(histogram, np.arange(histogram.buckets))
-    called = above.sum(axis=0)
-    share = np.divide(above[1], called, out=np.zeros_like(called), where=called > 0.0)
-    reached = np.flatnonzero(share >= wanted - 1e-12)
-    if len(reached) == 0:
-        raise SettingInvalid(
-            f"no threshold reaches precision {wanted:g}; the best is {share.max():.4g}. "
-            "Ask for less, or improve the model."
-        )
-    return _choice(histogram, int(reached[0]))
-
-
-def threshold_for_f1(histogram: ScoreHistogram) -> ThresholdChoice:
-    """The edge with the largest F1."""
-    _require_classes(histogram)
-    above = _above(histogram, np.arange(histogram.buckets))
-    bottom = above.sum(axis=0) + histogram.total_positives
-    score = np.divide(2.0 * above[1], bottom, out=np.zeros_like(bottom), where=bottom > 0.0)
-    return _choice(histogram, int(np.argmax(score)))
-
-
-def _choice(histogram: ScoreHistogram, edge: int) -> ThresholdChoice:
-    threshold = float(histogram.edges[edge])
-    return ThresholdChoice(
-        threshold,
-        precision(histogram, threshold),
-        recall(histogram, threshold),
-        f1(histogram, threshold),
-    )
-
-
 def _edges_to_draw(histogram: ScoreHistogram, points: int) -> IntArray:
     """Edges from high to low: all of them, or about `points` spread over the ROC curve."""
-    _require_classes(histogram)
+    require_classes(histogram)
     everything = np.arange(histogram.buckets, -1, -1)
     if len(everything) <= points:
         return everything
@@ -149,7 +95,8 @@ def _edges_to_draw(histogram: ScoreHistogram, points: int) -> IntArray:
     return np.unique(np.concatenate([[0, histogram.buckets], kept]))[::-1]
 
 
-def _above(histogram: ScoreHistogram, edges: IntArray) -> FloatArray:
+def above_edges(histogram: ScoreHistogram, edges: IntArray) -> FloatArray:
+    """Counts above each edge, label x edge."""
     total: FloatArray = histogram.cumulative[:, -1:]
     above: FloatArray = total - histogram.cumulative[:, edges]
     return above
@@ -168,23 +115,8 @@ def _share_sd(
     return np.sqrt(variance)
 
 
-def _check_share(wanted: float, name: str) -> None:
-    if not 0.0 < wanted <= 1.0:
-        raise SettingInvalid(f"the wanted {name} must lie in (0, 1]; found {wanted}.")
-
-
-def _require_classes(histogram: ScoreHistogram) -> None:
-    undefined = missing_class(histogram)
+def require_classes(histogram: ScoreHistogram) -> None:
+    """Raise unless both classes stand clear of the noise."""
+    undefined = why_one_class(histogram)
     if undefined is not None:
         raise SettingInvalid(undefined.reason)
-
-
-__all__ = [
-    "Curve",
-    "ThresholdChoice",
-    "precision_recall_curve",
-    "roc_curve",
-    "threshold_for_f1",
-    "threshold_for_precision",
-    "threshold_for_recall",
-]

@@ -7,9 +7,9 @@ import numpy as np
 
 from fedassay.estimate import Estimate
 from fedassay.histogram import ScoreHistogram
-from fedassay.metrics.areas import roc_auc
 from fedassay.metrics.average_precision import average_precision
 from fedassay.metrics.curves import Curve, precision_recall_curve, roc_curve
+from fedassay.metrics.roc_auc import roc_auc
 
 
 @dataclass(slots=True, eq=False)

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from fedassay.errors import SettingInvalid
 from fedassay.estimate import Estimate
 from fedassay.histogram import ScoreHistogram
-from fedassay.metrics.areas import roc_auc
 from fedassay.metrics.average_precision import average_precision
+from fedassay.metrics.roc_auc import roc_auc
 from fedassay.metrics.scores import brier, ks, log_loss, prevalence
 from fedassay.metrics.thresholds import (
     accuracy,

@@ -9,11 +9,11 @@ import numpy as np
 from fedassay.estimate import Estimate, Shape
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
-from fedassay.metrics.delta import (
+from fedassay.metrics.delta_method import (
     counts_estimate,
     gradient_of_buckets,
-    missing_class,
-    too_few,
+    why_one_class,
+    why_undefined,
 )
 
 # scikit-learn clips probabilities to [eps, 1 - eps].
@@ -34,7 +34,7 @@ def log_loss(histogram: ScoreHistogram) -> Estimate:
 
 def prevalence(histogram: ScoreHistogram) -> Estimate:
     """The share of positives."""
-    undefined = too_few(histogram, np.ones_like(histogram.counts), "examples")
+    undefined = why_undefined(histogram, np.ones_like(histogram.counts), "examples")
     if undefined is not None:
         return undefined
     total = histogram.total
@@ -52,7 +52,7 @@ def prevalence(histogram: ScoreHistogram) -> Estimate:
 
 def ks(histogram: ScoreHistogram) -> Estimate:
     """The largest distance between the two classes' distributions (Kolmogorov, Smirnov)."""
-    undefined = missing_class(histogram)
+    undefined = why_one_class(histogram)
     if undefined is not None:
         return undefined
     P, N = histogram.total_positives, histogram.total_negatives
@@ -65,14 +65,14 @@ def ks(histogram: ScoreHistogram) -> Estimate:
     gradient = sign * np.stack([(below - share_n[peak]) / N, (share_p[peak] - below) / P])
     # Inside a bucket the gap exceeds an end's by at most the bucket's share of one class.
     inside = np.maximum(np.abs(histogram.negatives) / N, np.abs(histogram.positives) / P)
-    reach = np.maximum(gap[:-1], gap[1:]) + inside
+    error_quantile = np.maximum(gap[:-1], gap[1:]) + inside
     untied = np.abs(histogram.counts - histogram.ties)
     loose = np.maximum(untied[0] / N, untied[1] / P)
     return counts_estimate(
         histogram,
         value,
         gradient,
-        binning_bound=float(max(min(reach.max(), 1.0) - value, 0.0)),
+        binning_bound=float(max(min(error_quantile.max(), 1.0) - value, 0.0)),
         binning_sd=float(loose[max(peak - 1, 0) : peak + 1].max() / sqrt(12.0)),
     )
 
@@ -89,7 +89,7 @@ class _Losses:
 def _mean_loss(histogram: ScoreHistogram, losses: Callable[[FloatArray], _Losses]) -> Estimate:
     """The average of a loss whose mean and range over any bucket are known."""
     total = histogram.total
-    undefined = too_few(histogram, np.ones_like(histogram.counts), "examples")
+    undefined = why_undefined(histogram, np.ones_like(histogram.counts), "examples")
     if undefined is not None:
         return undefined
     over = losses(histogram.edges)
@@ -109,12 +109,12 @@ def _mean_loss(histogram: ScoreHistogram, losses: Callable[[FloatArray], _Losses
     loose = ((counts + histogram.spikes**2) * (over.high - over.low) ** 2 / 12.0).sum()
     # A spike in the first or last bucket is likely one of scores that are exactly 0 or 1.
     at_ends = (histogram.spikes * (over.high - over.mean))[:, [0, -1]].sum()
-    reach = np.maximum(over.high - over.mean, over.mean - over.low)
+    error_quantile = np.maximum(over.high - over.mean, over.mean - over.low)
     return counts_estimate(
         histogram,
         value,
         (slopes - value) / total,
-        binning_bound=float((counts * reach).sum() / total) + abs(value - even),
+        binning_bound=float((counts * error_quantile).sum() / total) + abs(value - even),
         binning_sd=sqrt(float(loose + at_ends**2)) / total + abs(value - even) / 3.0,
     )
 

@@ -12,12 +12,12 @@ from fedassay.errors import SettingInvalid
 from fedassay.estimate import Estimate, Shape
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
-from fedassay.metrics.delta import missing_class, too_few
+from fedassay.metrics.delta_method import why_one_class, why_undefined
 
 # True positives, false positives, false negatives, true negatives.
-Quad = tuple[float, float, float, float]
+ConfusionCounts = tuple[float, float, float, float]
 
-_SIDES: dict[Quad, str] = {
+_SIDES: dict[ConfusionCounts, str] = {
     (1.0, 1.0, 0.0, 0.0): "examples above the threshold",
     (1.0, 0.0, 1.0, 0.0): "positives",
     (0.0, 1.0, 0.0, 1.0): "negatives",
@@ -35,7 +35,7 @@ class Confusion:
 
     histogram: ScoreHistogram
     threshold: float
-    counts: Quad
+    counts: ConfusionCounts
     lowest: tuple[float, float]
     """Fewest negatives and positives that can lie above the threshold."""
     highest: tuple[float, float]
@@ -136,7 +136,7 @@ def f_beta(histogram: ScoreHistogram, threshold: float, *, beta: float = 1.0) ->
         raise SettingInvalid(f"beta must be positive and finite; found {beta}. F1 has beta=1.")
     square = beta * beta
 
-    def value(quad: Quad) -> float:
+    def value(quad: ConfusionCounts) -> float:
         tp, fp, fn, _ = quad
         return _ratio((1.0 + square) * tp, (1.0 + square) * tp + square * fn + fp)
 
@@ -144,7 +144,7 @@ def f_beta(histogram: ScoreHistogram, threshold: float, *, beta: float = 1.0) ->
     divisor = _weights(at, (1.0 + square, 1.0, square, 0.0))
     tp, fp, fn, _ = at.counts
     bottom = (1.0 + square) * tp + square * fn + fp
-    undefined = too_few(histogram, divisor, "positives, true or predicted,", found=bottom)
+    undefined = why_undefined(histogram, divisor, "positives, true or predicted,", found=bottom)
     if undefined is not None:
         return undefined
     score = value(at.counts)
@@ -165,7 +165,7 @@ def f1(histogram: ScoreHistogram, threshold: float) -> Estimate:
 def balanced_accuracy(histogram: ScoreHistogram, threshold: float) -> Estimate:
     """The mean of recall and specificity."""
     at = confusion(histogram, threshold)
-    undefined = missing_class(histogram)
+    undefined = why_one_class(histogram)
     if undefined is not None:
         return undefined
     tp, fp, fn, tn = at.counts
@@ -184,7 +184,7 @@ def mcc(histogram: ScoreHistogram, threshold: float) -> Estimate:
     tp, fp, fn, tn = at.counts
     sides = (tp + fp, tp + fn, tn + fp, tn + fn)
     for (side, of), found in zip(_SIDES.items(), sides, strict=True):
-        undefined = too_few(histogram, _weights(at, side), of, found=found)
+        undefined = why_undefined(histogram, _weights(at, side), of, found=found)
         if undefined is not None:
             return undefined
     value, root = _mcc(at.counts), sqrt(sides[0] * sides[1] * sides[2] * sides[3])
@@ -205,11 +205,15 @@ class _Kind:
 
 
 def _proportion(
-    at: Confusion, value: Callable[[Quad], float], top: Quad, bottom: Quad, of: str
+    at: Confusion,
+    value: Callable[[ConfusionCounts], float],
+    top: ConfusionCounts,
+    bottom: ConfusionCounts,
+    of: str,
 ) -> Estimate:
     """A ratio of sums of confusion counts, with a score interval."""
     trials = sum(b * c for b, c in zip(bottom, at.counts, strict=True))
-    undefined = too_few(at.histogram, _weights(at, bottom), of, found=trials)
+    undefined = why_undefined(at.histogram, _weights(at, bottom), of, found=trials)
     if undefined is not None:
         return undefined
     share = value(at.counts)
@@ -218,7 +222,7 @@ def _proportion(
 
 
 def _from_quad(
-    at: Confusion, value: Callable[[Quad], float], slope: tuple[float, ...], kind: _Kind
+    at: Confusion, value: Callable[[ConfusionCounts], float], slope: tuple[float, ...], kind: _Kind
 ) -> Estimate:
     """An estimate from a function of the confusion counts and its gradient."""
     centre = value(at.counts)
@@ -257,7 +261,7 @@ def _ends(at: Confusion, label: int) -> tuple[float, float]:
     return at.lowest[label], at.highest[label]
 
 
-def _at_corner(at: Confusion, fp: float, tp: float) -> Quad:
+def _at_corner(at: Confusion, fp: float, tp: float) -> ConfusionCounts:
     old_tp, old_fp, fn, tn = at.counts
     return tp, fp, fn + old_tp - tp, tn + old_fp - fp
 
@@ -275,27 +279,27 @@ def _ratio(top: float, bottom: float) -> float:
     return top / bottom if bottom != 0.0 else nan
 
 
-def _accuracy(quad: Quad) -> float:
+def _accuracy(quad: ConfusionCounts) -> float:
     return _ratio(quad[0] + quad[3], sum(quad))
 
 
-def _precision(quad: Quad) -> float:
+def _precision(quad: ConfusionCounts) -> float:
     return _ratio(quad[0], quad[0] + quad[1])
 
 
-def _recall(quad: Quad) -> float:
+def _recall(quad: ConfusionCounts) -> float:
     return _ratio(quad[0], quad[0] + quad[2])
 
 
-def _specificity(quad: Quad) -> float:
+def _specificity(quad: ConfusionCounts) -> float:
     return _ratio(quad[3], quad[3] + quad[1])
 
 
-def _balanced(quad: Quad) -> float:
+def _balanced(quad: ConfusionCounts) -> float:
     return 0.5 * (_recall(quad) + _specificity(quad))
 
 
-def _mcc(quad: Quad) -> float:
+def _mcc(quad: ConfusionCounts) -> float:
     tp, fp, fn, tn = quad
     product = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
     return (tp * tn - fp * fn) / sqrt(product) if product > 0.0 else nan

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from fedassay.errors import FileInvalid, KeyInvalid, SettingInvalid, SignatureInvalid
-from fedassay.jsonfile import Fields, canonical, check_format, read_json, write_json
+from fedassay.files import Fields, canonical, check_format, read_json, write_json
 
 MEMBER_BYTES = 32
 SIGNATURE_BYTES = 64

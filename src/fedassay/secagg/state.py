@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from fedassay.errors import FileInvalid, MessageMalformed
-from fedassay.jsonfile import Fields, canonical, check_format
+from fedassay.files import Fields, canonical, check_format
 from fedassay.secagg.keys import LEAF_BYTES, SHARES_BYTES, Leaf, Secrets
 from fedassay.secagg.shamir import ELEMENT_BYTES, PRIME
 from fedassay.secagg.terms import MAX_COHORT, Terms

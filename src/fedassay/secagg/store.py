@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fedassay.errors import FileInvalid, StateStale
-from fedassay.jsonfile import Fields, read_json
+from fedassay.files import Fields, read_json
 from fedassay.randomness import Randomness
 from fedassay.secagg.client import SecAggClient
 from fedassay.secagg.identity import Named, Pinned

@@ -6,15 +6,15 @@ from io import BytesIO
 from flwr.serverapp import Grid
 
 from fedassay.assessment import Assessment
-from fedassay.decode import require_enough
-from fedassay.engines.federation import tally_of
+from fedassay.decoding import require_enough
 from fedassay.engines.flower.conversation import Conversation
 from fedassay.engines.flower.participant import LOCAL, TRUSTED_SERVER
 from fedassay.engines.flower.progress import say
 from fedassay.engines.flower.records import Question
-from fedassay.engines.flower.settings import Road, RunSettings, fewest_sites
+from fedassay.engines.flower.settings import Route, RunSettings, fewest_sites
+from fedassay.engines.in_process import tally_of
 from fedassay.errors import FedassayError, RoundAborted, TooFewReports
-from fedassay.jsonfile import canonical
+from fedassay.files import canonical
 from fedassay.randomness import SystemRandomness
 from fedassay.secagg import Roster, SecAggServer, Terms
 from fedassay.secagg.server import Outgoing
@@ -32,13 +32,13 @@ def federate(grid: Grid, settings: RunSettings) -> Assessment:
     )
     talk = Conversation(
         grid,
-        fewest_sites(survey, settings.road),
+        fewest_sites(survey, settings.route),
         stage_seconds=settings.stage_seconds,
         quiet_seconds=settings.quiet_seconds,
     )
     sites = talk.gather(settings.sites, settings.wait_seconds)
     try:
-        if settings.road is Road.AGGREGATED:
+        if settings.route is Route.AGGREGATED:
             tally = aggregated(talk, settings, sites)
         else:
             tally = reported(talk, settings, sites)
@@ -48,7 +48,7 @@ def federate(grid: Grid, settings: RunSettings) -> Assessment:
             raise type(error)(f"{error} Missing sites: {talk.missing()}.") from error
         raise
     say(f"Counted {tally.clients(survey):,} reports.")
-    return Assessment(survey, tally, settings.readout, settings.thresholds)
+    return Assessment(survey, tally, settings.decode_options, settings.thresholds)
 
 
 def aggregated(talk: Conversation, settings: RunSettings, sites: list[int]) -> Tally:
@@ -93,15 +93,15 @@ def aggregated(talk: Conversation, settings: RunSettings, sites: list[int]) -> T
 
 def reported(talk: Conversation, settings: RunSettings, sites: list[int]) -> Tally:
     """Add up reports that the server may see."""
-    road = LOCAL
-    if settings.road is Road.TRUSTED:
-        road = TRUSTED_SERVER
+    route = LOCAL
+    if settings.route is Route.TRUSTED:
+        route = TRUSTED_SERVER
         say(
             "TRUSTED SERVER: this server sees the exact report of every site. For development "
             "with made-up data only."
         )
     survey = settings.survey
-    question = Question(canonical(survey.to_json()), b"", road)
+    question = Question(canonical(survey.to_json()), b"", route)
     tally = Tally.zero(survey)
     for site, answer in talk.ask("report", dict.fromkeys(sites, question)).items():
         try:

@@ -7,28 +7,27 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TypeVar
 
-from fedassay.decode import Readout
-from fedassay.engines.tables import Columns, read_reference
+from fedassay.decoding import DecodeOptions
 from fedassay.errors import SettingInvalid
-from fedassay.mechanisms import Unit, UnitKind
-from fedassay.planner import choose, readout_for
-from fedassay.request import (
+from fedassay.mechanisms import Privacy, Unit, UnitKind
+from fedassay.planning.request import (
     LevelChoice,
     Preset,
-    Privacy,
-    Request,
+    SurveyRequest,
     check_buckets,
     check_thresholds,
 )
+from fedassay.planning.search import decode_options_for, design_survey
 from fedassay.secagg.terms import required_survivors
 from fedassay.survey import MAX_CLIENTS, Survey
+from fedassay.tables.reading import Columns, read_reference
 
 _MOST_SECONDS = 86_400
 _DEFAULT_MINIMUM = 3
 _E = TypeVar("_E", bound=Enum)
 
 
-class Road(Enum):
+class Route(Enum):
     """How a site's report reaches the sum."""
 
     AGGREGATED = "secure aggregation"
@@ -44,8 +43,8 @@ class RunSettings:
     """One run: the survey, how its tally is read, and how long to wait for whom."""
 
     survey: Survey
-    readout: Readout
-    road: Road
+    decode_options: DecodeOptions
+    route: Route
     thresholds: tuple[float, ...]
     sites: int
     """Start as soon as so many sites are there."""
@@ -63,8 +62,8 @@ class RunSettings:
         """Check a run's configuration, and choose the survey or read its file."""
         values = _Values(config)
         privacy = values.text("privacy")
-        roads = {"trusted-server": Road.TRUSTED, Privacy.LOCAL.value: Road.REPORTED}
-        road = roads.get(privacy, Road.AGGREGATED)
+        roads = {"trusted-server": Route.TRUSTED, Privacy.LOCAL.value: Route.REPORTED}
+        route = roads.get(privacy, Route.AGGREGATED)
         thresholds = values.thresholds()
         buckets = values.count("buckets", 2**16)
         check_buckets(buckets)
@@ -73,20 +72,20 @@ class RunSettings:
         if survey_file:
             survey = Survey.load(Path(survey_file))
             _check_privacy(survey, privacy)
-            readout = readout_for(preset, buckets)
+            decode_options = decode_options_for(preset, buckets)
         else:
-            choice = choose(_request(values, preset, thresholds, buckets))
-            survey, readout = choice.survey, choice.readout
+            design = design_survey(_request(values, preset, thresholds, buckets))
+            survey, decode_options = design.survey, design.decode_options
         roster = values.text("roster")
         output = values.text("output")
         if not output:
             raise SettingInvalid("a run writes its assessment to a file; output names none.")
         return cls(
             survey=survey,
-            readout=readout,
-            road=road,
+            decode_options=decode_options,
+            route=route,
             thresholds=thresholds or (0.5,),
-            sites=values.count("sites", MAX_CLIENTS) or fewest_sites(survey, road),
+            sites=values.count("sites", MAX_CLIENTS) or fewest_sites(survey, route),
             wait_seconds=values.seconds("wait-seconds"),
             stage_seconds=values.seconds("stage-seconds"),
             quiet_seconds=values.seconds("quiet-seconds"),
@@ -97,7 +96,7 @@ class RunSettings:
 
 def _request(
     values: "_Values", preset: Preset, thresholds: tuple[float, ...], buckets: int | None
-) -> Request:
+) -> SurveyRequest:
     privacy = values.text("privacy")
     names = {member.value: member for member in Privacy} | {"trusted-server": Privacy.SECURE}
     if privacy not in names:
@@ -105,7 +104,7 @@ def _request(
     reference = values.text("reference")
     columns = Columns(values.text("reference-score"), values.text("reference-label"))
     sites = values.count("sites", MAX_CLIENTS)
-    request = Request(
+    request = SurveyRequest(
         privacy=names[privacy],
         epsilon=values.fraction("epsilon"),
         clients=sites,
@@ -129,11 +128,11 @@ def _request(
     return replace(request, minimum_reports=request.minimum_reports or _DEFAULT_MINIMUM)
 
 
-def fewest_sites(survey: Survey, road: Road) -> int:
+def fewest_sites(survey: Survey, route: Route) -> int:
     """Fewer sites than this cannot answer the survey."""
-    if road is Road.AGGREGATED:
+    if route is Route.AGGREGATED:
         return required_survivors(survey)
-    return 1 if road is Road.REPORTED else survey.minimum_reports
+    return 1 if route is Route.REPORTED else survey.minimum_reports
 
 
 def _check_privacy(survey: Survey, privacy: str) -> None:

@@ -7,14 +7,14 @@ from fractions import Fraction
 from pathlib import Path
 
 from fedassay.client import ClientPolicy
-from fedassay.engines.tables import Columns, count_file
 from fedassay.errors import FileInvalid, SettingInvalid, SurveyRefused
 from fedassay.examples import IntArray
-from fedassay.jsonfile import Fields, check_format
+from fedassay.files import Fields, check_format
 from fedassay.ledger import Charge, Ledger, LedgerAccount, Part, Status
 from fedassay.ledger.budget import decide
 from fedassay.secagg.identity import Identity, Roster
 from fedassay.survey import MAX_CLIENTS, Survey
+from fedassay.tables.reading import Columns, count_file
 
 SITE_FORMAT = "fedassay.site/1"
 AGREEMENT_FILE = "site.toml"

@@ -1,0 +1,148 @@
+"""From a tally to a score histogram."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedassay.errors import TooFewReports
+from fedassay.examples import FloatArray
+from fedassay.hierarchy import Hierarchy
+from fedassay.histogram import ScoreHistogram
+from fedassay.mechanisms import Law
+from fedassay.noise import (
+    DenseNoise,
+    NoiseModel,
+    NoNoise,
+    PrefixNoise,
+    TreeNoise,
+)
+from fedassay.reconcile import fit_leaves, prefix_leaves, reconcile
+from fedassay.survey import OneLevel, Survey
+from fedassay.tally import Tally
+
+PerLevel = tuple[FloatArray, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeOptions:
+    """How a tally is read: the defaults are the best we know."""
+
+    smooth: bool = True
+    """Interpolate inside cells by a monotone cubic, instead of evenly."""
+    reconcile: bool = True
+    """Fit all levels together by least squares, instead of naive prefix sums."""
+    buckets: int | None = None
+    """Read areas and scores from this many quantile buckets, instead of from the cells."""
+
+
+def decode(survey: Survey, tally: Tally, *, decode_options: DecodeOptions) -> ScoreHistogram:
+    """Debias the counters with each level's Law, join the levels, and carry the noise along.
+
+    Guarantee: post-processing only; whatever the survey promises still holds. Below the
+    survey's minimum nothing is decoded.
+    """
+    tally.require(survey)
+    require_enough(survey, tally)
+    if survey.is_exact and not isinstance(survey.levels, OneLevel):
+        leaves = tally.per_level(survey)[-1].astype(np.float64)
+        return ScoreHistogram(survey.grid.edges, leaves, NoNoise(), decode_options.smooth)
+    levels = range(survey.hierarchy.levels)
+    values = tuple(_debiased(survey, tally, level) for level in levels)
+
+    def variances(counts: PerLevel) -> PerLevel:
+        return tuple(
+            level_variance(
+                survey.mechanisms[level].law(),
+                clients=tally.clients(survey),
+                reports=tally.reports[level],
+                counts=counts[level],
+                sampled=survey.samples_clients,
+            )
+            for level in levels
+        )
+
+    total = float(tally.clients(survey)) if survey.total_is_known else None
+    leaves, noise = join_levels(
+        survey, values, variances(values), decode_options=decode_options, total=total
+    )
+    if decode_options.reconcile and survey.samples_clients:
+        # Once more, with variances from the leaves that all levels agree on.
+        agreed = tuple(_climb(survey, leaves, level) for level in levels)
+        leaves, noise = join_levels(
+            survey, values, variances(agreed), decode_options=decode_options, total=total
+        )
+    return ScoreHistogram(survey.grid.edges, leaves, noise, decode_options.smooth)
+
+
+def require_enough(survey: Survey, tally: Tally) -> None:
+    """Raise `TooFewReports` while any level is below the survey's minimum."""
+    for level, reports in enumerate(tally.reports):
+        missing = survey.minimum_reports - reports
+        if missing > 0:
+            why = (
+                "before anything is decoded"
+                if survey.epsilon is None
+                else f"or epsilon={float(survey.epsilon):g} would not hold"
+            )
+            raise TooFewReports(
+                f"this survey needs at least {survey.minimum_reports} reports on every level "
+                f"{why}; level {level + 1} has {reports}. Wait for {missing} more, or start "
+                f"a survey with a smaller minimum_reports."
+            )
+
+
+def level_variance(
+    law: Law, *, clients: float, reports: float, counts: FloatArray, sampled: bool
+) -> FloatArray:
+    """The variance of a level's debiased counts, given an idea of the counts themselves.
+
+    `sampled` counts stand for a population: reports on a level, and locally private ones, come
+    from clients drawn at random, which adds (M/m) c. `TreeNoise` takes the part back that the
+    table itself has. Counters that add up to the reports are treated as independent given
+    their sum, as a multinomial is a set of Poisson counts given theirs.
+    """
+    scale = clients / reports
+    hits = np.maximum(counts, 0.0) / scale
+    per_report, per_hit = law.variance_per_report, law.variance_per_hit
+    if law.sums_to_reports:
+        per_report += law.offset**2
+        per_hit += 2.0 * law.offset * law.gain
+    if sampled:
+        per_hit += law.gain**2
+    variance: FloatArray = (reports * per_report + hits * per_hit) * (scale / law.gain) ** 2
+    return variance
+
+
+def join_levels(
+    survey: Survey,
+    values: PerLevel,
+    variances: PerLevel,
+    *,
+    decode_options: DecodeOptions,
+    total: float | None,
+) -> tuple[FloatArray, NoiseModel]:
+    """Leaves that fit all levels best by least squares, or naive ones, and their noise."""
+    levels = survey.hierarchy
+    if not decode_options.reconcile and isinstance(levels, Hierarchy):
+        leaves = prefix_leaves(levels, values)
+        table = leaves if survey.samples_clients else None
+        return leaves, PrefixNoise(levels, variances, table, survey.is_local)
+    if isinstance(levels, Hierarchy):
+        leaves = reconcile(levels, values, variances, total=total)
+        table = leaves if survey.samples_clients else None
+        return leaves, TreeNoise(levels, variances, table, total is not None, survey.is_local)
+    leaves, covariance = fit_leaves(levels, values, variances, total=total)
+    table = leaves if survey.samples_clients else None
+    return leaves, DenseNoise(covariance, table, survey.is_local)
+
+
+def _debiased(survey: Survey, tally: Tally, level: int) -> FloatArray:
+    """Unbiased counts of one level, scaled to all clients."""
+    law, reports = survey.mechanisms[level].law(), tally.reports[level]
+    scale = tally.clients(survey) / reports
+    sums = tally.per_level(survey)[level]
+    return (sums.astype(np.float64) - law.offset * reports) * (scale / law.gain)
+
+
+def _climb(survey: Survey, leaves: FloatArray, level: int) -> FloatArray:
+    return np.add.reduceat(leaves, survey.hierarchy.starts(level), axis=1)

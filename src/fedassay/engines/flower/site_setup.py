@@ -1,0 +1,118 @@
+"""A site's folder, made once: what it agrees to, its ledger, its keys."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from fedassay.engines.flower.credentials import make_node_key, write_public
+from fedassay.engines.flower.site import AGREEMENT_FILE, LEDGER_FILE, SITE_FORMAT, Agreement
+from fedassay.engines.flower.site_lock import BIN_FOLDER, make_programs
+from fedassay.errors import FileInvalid
+from fedassay.files import Fields, read_json, write_json
+from fedassay.ledger import Budget, Ledger, Part
+from fedassay.secagg import Identity, Roster
+
+NODE_KEY = "node.key"
+IDENTITY_FILE = "identity.pem"
+ROSTER_FILE = "roster.json"
+MEMBER_FILE = "member.json"
+MEMBER_FORMAT = "fedassay.member/1"
+
+
+@dataclass(frozen=True, slots=True)
+class SiteOptions:
+    """What a new site agrees to."""
+
+    name: str
+    data_folder: Path
+    largest_epsilon: Fraction | None = None
+    budget: Fraction | None = None
+    """The most that all surveys together may spend; None for no limit."""
+    exact_sums: bool = False
+    smallest_cohort: int = 3
+    model_digests: Sequence[str] = ()
+    again: bool = True
+    pinned: bool = True
+    trusted_server: bool = False
+
+
+def prepare_site(folder: Path, wishes: SiteOptions) -> Agreement:
+    """Make a site's folder; nothing that is there is written over."""
+    # What is wrong shows before anything is written.
+    Part(wishes.name)
+    budget = Budget(None, wishes.budget, allow_exact=wishes.exact_sums)
+    path = folder / AGREEMENT_FILE
+    write_public(path, _agreement(wishes).encode())
+    agreement = Agreement.load(path)
+    ledger = Ledger.create(folder / LEDGER_FILE)
+    if budget.epsilon is not None:
+        ledger.set_budget(budget, who=wishes.name)
+    make_programs(folder / BIN_FOLDER)
+    make_node_key(folder / NODE_KEY)
+    identity = Identity.generate()
+    identity.save(folder / IDENTITY_FILE)
+    write_json(
+        folder / MEMBER_FILE,
+        {"format": MEMBER_FORMAT, "name": wishes.name, "key": identity.public.hex()},
+    )
+    return agreement
+
+
+def make_roster(members: Sequence[Path]) -> Roster:
+    """The roster of all sites, from the `member.json` of each."""
+    found = []
+    for path in members:
+        fields = Fields(read_json(path, MEMBER_FORMAT), str(path))
+        fields.only("format", "name", "key")
+        found.append({"name": fields.text("name"), "key": fields.text("key")})
+    if len(found) < 2:
+        raise FileInvalid(f"a roster lists at least 2 sites; found {len(found)}.")
+    return Roster.from_json({"format": "fedassay.roster/1", "members": found})
+
+
+def _agreement(wishes: SiteOptions) -> str:
+    pin = "" if wishes.pinned else "# "
+    epsilon = wishes.largest_epsilon
+    limit = f"largest-epsilon = {_text(str(epsilon))}" if epsilon else '# largest-epsilon = "1"'
+    return f"""\
+# What this site agrees to, whoever asks. Without this file it answers nothing.
+format = "{SITE_FORMAT}"
+
+# Tables outside this folder are never read.
+data-folder = {_text(str(wishes.data_folder.absolute()))}
+
+# The name under which the ledger charges this data.
+data-id = {_text(wishes.name)}
+
+# The most that one survey may spend. All surveys together: fedassay ledger.
+{limit}
+
+# Whether sums without noise may be revealed (privacy = "secure").
+exact-sums = {_flag(wishes.exact_sums)}
+
+# Answer only in a crowd of at least so many honest sites.
+smallest-cohort = {wishes.smallest_cohort}
+
+# SHA-256 of the models this site helps to assess; empty for any.
+model-digests = [{", ".join(map(_text, wishes.model_digests))}]
+
+# A survey that was charged before: answer and charge it once more, or refuse it.
+again = {_flag(wishes.again)}
+
+# Whether the server may see this site's own exact report. Only with made-up data.
+trusted-server = {_flag(wishes.trusted_server)}
+
+# Take part only with the identities of this roster, so that a server cannot invent sites.
+{pin}identity = "{IDENTITY_FILE}"
+{pin}roster = "{ROSTER_FILE}"
+"""
+
+
+def _text(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _flag(value: bool) -> str:
+    return "true" if value else "false"

@@ -1,0 +1,108 @@
+"""Secure aggregation in one process: real clients, a real server, scripted dropouts."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from fedassay.client import Answer, ClientPolicy, answer_counts
+from fedassay.errors import ReportMalformed
+from fedassay.examples import IntArray
+from fedassay.randomness import Randomness
+from fedassay.secagg.client import SecAggClient
+from fedassay.secagg.identity import Named, Pinned, Roster
+from fedassay.secagg.layout import vector_of
+from fedassay.secagg.server import Outcome, Outgoing, SecAggServer
+from fedassay.secagg.state import Stage
+from fedassay.secagg.terms import Terms
+from fedassay.simulation.simulate import clients
+from fedassay.survey import EveryLevel, Survey
+from fedassay.tables.reading import ScoredClients
+from fedassay.tally import Tally
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedSite:
+    """One client of a simulated federation."""
+
+    member: Named | Pinned
+    answer: Callable[[], Answer]
+    """Makes its answer when the masked stage comes."""
+    leaves_before: Stage | None = None
+    """The stage that it does not answer any more, or None when it stays."""
+    policy: ClientPolicy = field(default_factory=ClientPolicy)
+
+
+def run_round(
+    survey: Survey,
+    sites: Mapping[str, SimulatedSite],
+    *,
+    randomness: Randomness,
+    roster: Roster | None = None,
+) -> Outcome:
+    """One round, from terms to the sum over the survivors."""
+    terms = Terms.of(
+        survey, randomness=randomness, roster=None if roster is None else roster.digest
+    )
+    server = SecAggServer(terms, roster=roster)
+    parties: dict[str, SecAggClient] = {}
+
+    def stays(name: str, stage: Stage) -> bool:
+        leaves = sites[name].leaves_before
+        return leaves is None or stage < leaves
+
+    for name, site in sites.items():
+        if stays(name, Stage.KEYS):
+            parties[name] = SecAggClient.start(
+                terms, survey, site.member, policy=site.policy, randomness=randomness
+            )
+            server.receive_keys(name, parties[name].keys())
+    for name, message in _still(server.roster_messages(), Stage.SHARES, stays):
+        server.receive_shares(name, parties[name].shares(message))
+    for name, message in _still(server.inboxes(), Stage.MASKED, stays):
+        vector = vector_of(survey, sites[name].answer())
+        server.receive_masked(name, parties[name].masked(message, vector))
+    if server.is_pinned:
+        for name, message in _still(server.survivor_messages(), Stage.CONFIRMED, stays):
+            server.receive_confirm(name, parties[name].confirm(message))
+    for name, message in _still(server.unmask_requests(), Stage.UNMASKED, stays):
+        server.receive_unmask(name, parties[name].unmask(message))
+    return server.outcome()
+
+
+def tally_securely(survey: Survey, cohort: ScoredClients, *, randomness: Randomness) -> Tally:
+    """The tally of a cohort in which nobody drops out, by secure aggregation."""
+    sites = {
+        str(number): SimulatedSite(
+            Named(str(number)),
+            _answering(survey, survey.grid.count(examples), randomness),
+        )
+        for number, examples in enumerate(clients(cohort))
+    }
+    return tally_of(survey, run_round(survey, sites, randomness=randomness))
+
+
+def tally_of(survey: Survey, outcome: Outcome) -> Tally:
+    """The tally that a round's sum is; a sum that cannot be is a `ReportMalformed`."""
+    levels = survey.hierarchy.levels
+    reports = tuple(outcome.total[:levels].tolist())
+    counters = outcome.total[levels:]
+    survivors = len(outcome.survivors)
+    expected = (
+        reports == (survivors,) * levels
+        if isinstance(survey.levels, EveryLevel)
+        else min(reports) >= 0 and sum(reports) == survivors
+    )
+    if not expected or (survey.is_exact and counters.min() < 0):
+        raise ReportMalformed(
+            f"the sum over {survivors} clients must count one report of each, and exact counts "
+            "are never negative; this sum does not fit, so a client sent a false vector. "
+            "Start a new round; secure aggregation cannot tell which client it was."
+        )
+    return Tally(survey.fingerprint, reports, counters.copy())
+
+
+def _still(outgoing: Outgoing, stage: Stage, stays: Callable[[str, Stage], bool]) -> Outgoing:
+    return ((name, message) for name, message in outgoing if stays(name, stage))
+
+
+def _answering(survey: Survey, counts: IntArray, randomness: Randomness) -> Callable[[], Answer]:
+    return lambda: answer_counts(survey, counts, randomness=randomness, policy=ClientPolicy())

@@ -1,0 +1,182 @@
+"""The ledger: what was spent on which data, charged before anything leaves."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fedassay.errors import LedgerInvalid, LedgerRolledBack
+from fedassay.ledger import composition, store
+from fedassay.ledger.budget import Balance, charges_of, decide
+from fedassay.ledger.entry import Budget, Charge, Entry, Loss, Part, Stamp, Status
+from fedassay.ledger.high_water_mark import Mark, mark_path
+from fedassay.ledger.snapshot import Snapshot
+from fedassay.survey import Survey
+
+NOBODY = "not said"
+
+
+def system_clock() -> datetime:
+    """The time now, in UTC, to the second."""
+    return datetime.now(UTC).replace(microsecond=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """A charge that lasts, and what is left after it."""
+
+    entry: Entry
+    balances: tuple[Balance, ...]
+    overlapping: int
+    """How many earlier charges cover some of the same data."""
+
+    @property
+    def head(self) -> str:
+        """The hash of the ledger up to this charge; keep it elsewhere to notice a rollback."""
+        return self.entry.head
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """A ledger's file, its mark beside it, and a witness elsewhere if there is one.
+
+    Guarantee: when `charge` returns, the charge is on the disk; several processes may charge at
+    once and never pass a budget together. Every use checks the hash chain and both marks.
+    """
+
+    path: Path
+    witness: Path | None = None
+    clock: Callable[[], datetime] = system_clock
+
+    @classmethod
+    def create(cls, path: Path, *, witness: Path | None = None) -> "Ledger":
+        """Make an empty ledger where none is, and none was."""
+        ledger = cls(path, witness)
+        for place in ledger._marks():
+            if (mark := Mark.load(place)) is not None and mark.entries > 0:
+                raise LedgerRolledBack(
+                    f"{path}: a ledger with {mark.entries} entries was here, as {place} says. "
+                    "Restore it, or choose another name."
+                )
+            if mark is not None and not store.is_there(path):
+                # Of a ledger that was removed before its first entry.
+                with suppress(OSError):
+                    place.unlink()
+        store.create(path)
+        ledger._set_marks()
+        return ledger
+
+    def charge(
+        self,
+        survey: Survey,
+        part: Part,
+        *,
+        who: str = NOBODY,
+        again: bool = False,
+        status: Status = Status.CHARGED,
+    ) -> Receipt:
+        """Charge a survey to a part of the data, or raise `SurveyRefused`.
+
+        With `again`, a survey that was charged before is charged once more instead of refused.
+        """
+        with self._writing() as writer:
+            charge = Charge.of(survey, part, status)
+            before = charges_of(writer.found.entries, part.data)
+            if again and any(charge.repeats(earlier) for earlier in before):
+                charge = Charge.of(survey, part, Status.AGAIN)
+            decide(writer.found.entries, charge, again=again)
+            entry = writer.append(Stamp(self.clock(), who), charge)
+            balances = tuple(writer.found.balances(part.data, part))
+        self._set_marks()
+        return Receipt(entry, balances, sum(part.overlaps(old.part) for old in before))
+
+    def set_budget(self, budget: Budget, *, who: str = NOBODY) -> Entry:
+        """Set, change or (with epsilon None) lift a budget; the old one stays on record."""
+        if budget.delta is not None:
+            composition.require()
+        return self._append(budget, who)
+
+    def read(self) -> Snapshot:
+        """All that is in it, checked; needs no right to write."""
+        with store.transaction(self.path, writable=False) as reader:
+            self._check(reader.found)
+        return reader.found
+
+    def entries(self) -> Sequence[Entry]:
+        """All entries, in order."""
+        return self.read().entries
+
+    def balances(self, data: str | None = None) -> list[Balance]:
+        """What is spent and left, per data id and budget."""
+        return self.read().balances(data)
+
+    def accept_loss(self, *, who: str) -> Entry | None:
+        """Go on with a ledger that lost entries; that it did stays on record.
+
+        What it says was spent is then only a lower bound: lower its budgets accordingly.
+        """
+        with store.transaction(self.path, writable=True) as writer:
+            known = [mark for mark in map(Mark.load, self._marks()) if mark is not None]
+            worst = max(known, key=lambda mark: mark.entries, default=None)
+            try:
+                self._check(writer.found)
+            except LedgerRolledBack:
+                loss = Loss(
+                    0 if worst is None else worst.entries, None if worst is None else worst.head
+                )
+                entry = writer.append(Stamp(self.clock(), who), loss)
+            else:
+                return None
+        self._set_marks()
+        return entry
+
+    def _append(self, content: Budget, who: str) -> Entry:
+        with self._writing() as writer:
+            entry = writer.append(Stamp(self.clock(), who), content)
+        self._set_marks()
+        return entry
+
+    @contextmanager
+    def _writing(self) -> Iterator[store.Store]:
+        with store.transaction(self.path, writable=True) as writer:
+            self._check(writer.found)
+            if Mark.load(mark_path(self.path)) is None:
+                # Killed right after its creation; from the first entry on there is a mark.
+                writer.found.mark.save(mark_path(self.path))
+            yield writer
+
+    def _marks(self) -> list[Path]:
+        return [mark_path(self.path)] + ([] if self.witness is None else [self.witness])
+
+    def _set_marks(self) -> None:
+        """Bring the marks up to date, under the lock, so that they never go back."""
+        with store.locked_tip(self.path) as tip:
+            for place in self._marks():
+                Mark(*tip).save(place)
+
+    def _check(self, found: Snapshot) -> None:
+        """Raise unless the file holds all that its marks have seen."""
+        beside, *elsewhere = [(place, Mark.load(place)) for place in self._marks()]
+        if beside[1] is None and found.entries:
+            raise LedgerRolledBack(
+                f"{beside[0]}: the ledger's mark is missing, so nobody can tell whether the "
+                "ledger is an older copy. Restore the mark, or accept the ledger as it is: "
+                "fedassay ledger accept FILE"
+            )
+        for place, mark in [beside, *elsewhere]:
+            if mark is not None:
+                self._check_mark(found, place, mark)
+
+    def _check_mark(self, found: Snapshot, place: Path, mark: Mark) -> None:
+        if mark.ledger != found.ledger_id:
+            raise LedgerInvalid(
+                f"{place}: this mark is of another ledger than {self.path}. Pass the ones that "
+                "belong together."
+            )
+        if mark.entries > len(found.entries) or found.head_at(mark.entries) != mark.head:
+            raise LedgerRolledBack(
+                f"{self.path}: this is an older copy: it has {len(found.entries)} entries, and "
+                f"{place} has seen {mark.entries}, or others. Restore the newest copy; if there "
+                "is none, accept the loss: fedassay ledger accept FILE"
+            )

@@ -1,0 +1,120 @@
+"""From a metric's gradient to its errors, by the delta method."""
+
+from collections.abc import Callable
+from math import sqrt
+
+import numpy as np
+
+from fedassay.estimate import Estimate, NotEnoughData, Shape
+from fedassay.examples import FloatArray
+from fedassay.histogram import ScoreHistogram
+
+CLEAR_OF_NOISE = 4.0
+# Interpolation may leave a speck of an example on one side; a ratio to it means nothing.
+_SPECK = 1e-9
+
+
+def counts_estimate(
+    histogram: ScoreHistogram,
+    value: float,
+    gradient: FloatArray,
+    *,
+    binning_bound: float,
+    binning_sd: float,
+    shape: Shape = Shape.PLAIN,
+) -> Estimate:
+    """An estimate whose value moves with the counts as the gradient (label x bucket) says."""
+    return Estimate(
+        value=value,
+        noise_sd=sqrt(histogram.noise.variance(gradient)),
+        sampling_sd=sqrt(sampling_variance(histogram, gradient)),
+        binning_bound=binning_bound,
+        binning_sd=binning_sd,
+        shape=shape,
+    )
+
+
+def weighted_sum(weights: FloatArray, values: FloatArray) -> float:
+    """The sum of products; the threads that BLAS would start cost more than they save."""
+    return float(np.einsum("i,i->", weights, values))
+
+
+def sampling_variance(histogram: ScoreHistogram, gradient: FloatArray) -> float:
+    """The variance from rows being a multinomial sample over label x bucket."""
+    weighted = histogram.counts * gradient
+    total = histogram.total
+    mean = float(weighted.sum()) / total
+    return max(float((weighted * gradient).sum()) - mean * mean * total, 0.0)
+
+
+def gradient_of_buckets(
+    histogram: ScoreHistogram, of_bucket: Callable[[FloatArray], FloatArray]
+) -> FloatArray:
+    """How a sum over buckets moves with each count (label x bucket), by differences.
+
+    `of_bucket` gives every bucket's part, as one row, from counts (label x bucket); it may
+    look at the bucket and its two neighbours, as the cubic does, so buckets three apart are
+    moved at once. The step is the counts' own noise: across a kink of the cubic, as
+    beside an empty bucket, what matters is the slope over the distance that noise moves them.
+    """
+    counts = histogram.counts
+    noise_sd = _cell_noise_sd(histogram)
+    gradient = np.zeros_like(counts)
+    for label in (0, 1):
+        step = max(1e-5 * max(float(np.abs(counts[label]).max()), 1.0), noise_sd)
+        for first in range(3):
+            moved = np.zeros_like(counts)
+            moved[label, first::3] = step
+            change = (of_bucket(counts + moved) - of_bucket(counts - moved)) / (2.0 * step)
+            spread = change + np.append(change[1:], 0.0) + np.append(0.0, change[:-1])
+            gradient[label, first::3] = spread[first::3]
+    return gradient
+
+
+def _cell_noise_sd(histogram: ScoreHistogram) -> float:
+    """The root mean square noise of single counts; signs take turns, so that sums cancel."""
+    if histogram.noise.is_zero:
+        return 0.0
+    signs = np.tile(1.0 - 2.0 * (np.arange(histogram.buckets) % 2), (2, 1))
+    signs[1] *= -1.0
+    return sqrt(histogram.noise.variance(signs) / signs.size)
+
+
+def why_one_class(histogram: ScoreHistogram) -> NotEnoughData | None:
+    """Why a two-class metric is undefined, if it is."""
+    for label, name in enumerate(("negatives", "positives")):
+        weights = np.zeros_like(histogram.counts)
+        weights[label] = 1.0
+        undefined = why_undefined(histogram, weights, name)
+        if undefined is not None:
+            return undefined
+    return None
+
+
+def why_undefined(
+    histogram: ScoreHistogram, weights: FloatArray, of: str, *, found: float | None = None
+) -> NotEnoughData | None:
+    """Why a ratio over this sum of counts is meaningless, if it is.
+
+    `fact:ratio` asks that the error of a denominator stay below half of it; with two
+    standard deviations for the error, the sum must be at least four of them.
+    """
+    if found is None:
+        found = float((weights * histogram.counts).sum())
+    noise_sd = sqrt(histogram.noise.variance(weights))
+    if found > _SPECK and found >= CLEAR_OF_NOISE * noise_sd:
+        return None
+    if noise_sd == 0.0:
+        return NotEnoughData(
+            reason=f"there must be {of} to divide by; the tally has {found:.4g}. "
+            "Choose another threshold, or gather reports from more clients."
+        )
+    # What is lost in the noise may be much smaller still: then this is only the least.
+    how_many = "About" if found > 2.0 * noise_sd else "At least"
+    growth = CLEAR_OF_NOISE * noise_sd / max(found, noise_sd)
+    return NotEnoughData(
+        reason=f"{of} must stand clear of the privacy noise, by {CLEAR_OF_NOISE:g} standard "
+        f"deviations; the tally has {found:.0f} with a standard deviation of {noise_sd:.0f}. "
+        f"{how_many} {histogram.noise.reports_for(growth):.2g} times the reports would do, or a "
+        "larger epsilon."
+    )

@@ -1,0 +1,1 @@
+"""Planning: expected counts go through the very estimators that will read the tally."""

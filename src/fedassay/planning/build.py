@@ -1,0 +1,111 @@
+"""A survey from a request, a grid and levels: mechanisms, shares and the promise."""
+
+from fractions import Fraction
+
+from fedassay.errors import SettingInvalid
+from fedassay.grid import Grid
+from fedassay.mechanisms import Exact, Law, Polya, Privacy, RandomizedResponse, UnaryEncoding
+from fedassay.planning.request import LevelChoice, Preset, SurveyRequest
+from fedassay.survey import AnyLevels, EveryLevel, LevelPolicy, OneLevel, Survey
+
+
+def build_survey(
+    request: SurveyRequest,
+    grid: Grid,
+    hierarchy: AnyLevels,
+    budget: tuple[Fraction, ...] | None = None,
+) -> Survey:
+    """The survey whose levels share epsilon or clients as the budget says; evenly by default."""
+    if request.privacy is Privacy.SECURE:
+        return _secure(request, grid, hierarchy)
+    levels = hierarchy.levels
+    if budget is not None and (len(budget) != levels or sum(budget) != 1 or min(budget) <= 0):
+        raise SettingInvalid(
+            f"a budget has one positive share for each of {levels} levels, adding up to 1; found "
+            f"{', '.join(map(str, budget))}."
+        )
+    shares = budget or (Fraction(1, levels),) * levels
+    if request.privacy is Privacy.LOCAL:
+        return _local(request, grid, hierarchy, shares)
+    return _distributed(request, grid, hierarchy, shares)
+
+
+def rebuilt_survey(request: SurveyRequest, like: Survey) -> Survey:
+    """A survey of the same grid, levels and shares for another epsilon or number of clients."""
+    budget = None
+    if isinstance(like.levels, OneLevel):
+        budget = like.levels.shares
+    elif like.epsilon is not None:
+        spent = [m.epsilon for m in like.mechanisms if not isinstance(m, Exact)]
+        budget = tuple(part / like.epsilon for part in spent)
+    return build_survey(request, like.grid, like.hierarchy, budget)
+
+
+def _secure(request: SurveyRequest, grid: Grid, hierarchy: AnyLevels) -> Survey:
+    return Survey(
+        grid=grid,
+        hierarchy=hierarchy,
+        mechanisms=(Exact(),) * hierarchy.levels,
+        unit=request.unit,
+        minimum_reports=2 if request.minimum_reports is None else request.minimum_reports,
+        colluders=request.colluders,
+        model_digest=request.model_digest,
+    )
+
+
+def _distributed(
+    request: SurveyRequest, grid: Grid, hierarchy: AnyLevels, shares: tuple[Fraction, ...]
+) -> Survey:
+    levels = hierarchy.levels
+    minimum = request.minimum_reports or request.clients or 2
+    epsilon = request.epsilon or Fraction(1)
+    policy: LevelPolicy = EveryLevel()
+    spent = [epsilon * share for share in shares]
+    if request.levels is LevelChoice.BATCHES and levels > 1:
+        policy, spent = OneLevel(shares, request.level_by_hash), [epsilon] * levels
+        # Leave room for the luck of the draw: a batch may come out smaller than its share.
+        minimum = request.minimum_reports or max(2, int(minimum * min(shares) * 9 / 10))
+    return Survey(
+        grid=grid,
+        hierarchy=hierarchy,
+        mechanisms=tuple(
+            Polya(part, request.unit.sensitivity, minimum - request.colluders) for part in spent
+        ),
+        levels=policy,
+        unit=request.unit,
+        minimum_reports=minimum,
+        colluders=request.colluders,
+        model_digest=request.model_digest,
+    )
+
+
+def _local(
+    request: SurveyRequest, grid: Grid, hierarchy: AnyLevels, shares: tuple[Fraction, ...]
+) -> Survey:
+    epsilon = request.epsilon or Fraction(1)
+    return Survey(
+        grid=grid,
+        hierarchy=hierarchy,
+        mechanisms=tuple(_oracle(request, epsilon, cells) for cells in hierarchy.cells_per_level),
+        levels=OneLevel(shares, request.level_by_hash) if hierarchy.levels > 1 else EveryLevel(),
+        unit=request.unit,
+        minimum_reports=request.minimum_reports or 1,
+        allow_empty=request.allow_empty,
+        model_digest=request.model_digest,
+    )
+
+
+def _oracle(
+    request: SurveyRequest, epsilon: Fraction, cells: int
+) -> UnaryEncoding | RandomizedResponse:
+    """The frequency oracle with the smaller variance on a level, averaged over its cells."""
+    unary = UnaryEncoding(epsilon)
+    if request.preset is Preset.PAPER:
+        return unary
+    response = RandomizedResponse(epsilon, cells, request.allow_empty)
+    better = _mean_variance(response.law(), 2 * cells) < _mean_variance(unary.law(), 2 * cells)
+    return response if better else unary
+
+
+def _mean_variance(law: Law, values: int) -> float:
+    return (law.variance_per_report + law.variance_per_hit / values) / law.gain**2

@@ -1,0 +1,213 @@
+"""What a survey's answers will be worth, before anybody has answered.
+
+Expected counts of a model of the scores go through the estimators and the noise model that
+will read the tally: there is one closed form, and this is it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from math import hypot, inf
+
+import numpy as np
+
+from fedassay.decoding import DecodeOptions, join_levels, level_variance
+from fedassay.estimate import Estimate, NotEnoughData, normal_quantile
+from fedassay.histogram import ScoreHistogram
+from fedassay.mechanisms import Privacy, UnitKind
+from fedassay.metrics import named_metrics
+from fedassay.metrics.named import named_metric
+from fedassay.noise import NoNoise
+from fedassay.planning.request import SurveyRequest
+from fedassay.planning.score_model import binormal, from_reference, on_grid
+from fedassay.survey import OneLevel, Survey
+
+ASSUMED_RATE = 0.3
+ASSUMED_AUC = 0.8
+DEFAULT_OPTIONS = DecodeOptions()
+
+
+class Cause(Enum):
+    """Where an error comes from."""
+
+    SAMPLING = "sampling"
+    BINNING = "binning"
+    PRIVACY = "privacy"
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorForecast:
+    """The errors that an estimate will have, and the value it will have them around."""
+
+    value: float
+    noise_sd: float
+    sampling_sd: float
+    binning_bound: float
+    binning_sd: float
+    """As the interval will count it: with caution."""
+    binning_bias: float
+    """The estimate's expected distance from the model's own value."""
+    half_width: float
+    """Of the 95 % interval for the population's value, as it will be printed."""
+    reason: str = ""
+    """Why there would be no answer, where there would be none."""
+
+    @property
+    def is_available(self) -> bool:
+        """Whether there would be an answer."""
+        return not self.reason
+
+    @property
+    def standard_error(self) -> float:
+        """Of the estimate about its mean: privacy noise and sampling together."""
+        return hypot(self.noise_sd, self.sampling_sd)
+
+    @property
+    def dominates(self) -> Cause:
+        """The largest of the three."""
+        sizes = {
+            Cause.SAMPLING: self.sampling_sd,
+            Cause.BINNING: abs(self.binning_bias),
+            Cause.PRIVACY: self.noise_sd if self.is_available else inf,
+        }
+        return max(sizes, key=lambda cause: sizes[cause])
+
+    def error_quantile(self, confidence: float = 0.95) -> float:
+        """What the error against the population stays below with this probability."""
+        if not self.is_available:
+            return inf
+        return folded_quantile(self.binning_bias, self.standard_error, confidence)
+
+
+def folded_quantile(mean: float, sd: float, probability: float) -> float:
+    """The quantile of |X| for a normal X.
+
+    >>> round(folded_quantile(0.0, 1.0, 0.95), 2)
+    1.96
+    """
+    from scipy.special import ndtr
+
+    shift = abs(mean)
+    if sd == 0.0:
+        return shift
+    low = normal_quantile(0.5 + probability / 2.0) * sd
+    high = low + shift
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        inside = float(ndtr((middle - shift) / sd) - ndtr((-middle - shift) / sd))
+        low, high = (middle, high) if inside < probability else (low, middle)
+    return high
+
+
+def expected_histogram(
+    survey: Survey,
+    model: ScoreHistogram,
+    *,
+    clients: float,
+    decode_options: DecodeOptions = DEFAULT_OPTIONS,
+) -> ScoreHistogram:
+    """What decoding would give on average, with the noise it would carry."""
+    counts = on_grid(model, survey.grid)
+    if survey.is_exact and not isinstance(survey.levels, OneLevel):
+        return ScoreHistogram(survey.grid.edges, counts, NoNoise(), decode_options.smooth)
+    hierarchy = survey.hierarchy
+    shares = (
+        [float(share) for share in survey.levels.shares]
+        if isinstance(survey.levels, OneLevel)
+        else [1.0] * hierarchy.levels
+    )
+    values = tuple(
+        np.add.reduceat(counts, hierarchy.starts(level), axis=1)
+        for level in range(hierarchy.levels)
+    )
+    variances = tuple(
+        level_variance(
+            mechanism.law(),
+            clients=clients,
+            reports=clients * share,
+            counts=of_level,
+            sampled=survey.samples_clients,
+        )
+        for mechanism, share, of_level in zip(survey.mechanisms, shares, values, strict=True)
+    )
+    total = float(counts.sum()) if survey.total_is_known else None
+    _, noise = join_levels(survey, values, variances, decode_options=decode_options, total=total)
+    return ScoreHistogram(survey.grid.edges, counts, noise, decode_options.smooth)
+
+
+def forecast(
+    survey: Survey,
+    model: ScoreHistogram,
+    *,
+    clients: float,
+    thresholds: Sequence[float] = (0.5,),
+    decode_options: DecodeOptions = DEFAULT_OPTIONS,
+) -> dict[str, ErrorForecast]:
+    """Every metric's errors, by the names of `named_metrics`."""
+    expected = expected_histogram(survey, model, clients=clients, decode_options=decode_options)
+    found = named_metrics(expected, thresholds, buckets=decode_options.buckets)
+    truths = named_metrics(model, thresholds)
+    return {name: _forecast(found[name], truths[name]) for name in found}
+
+
+def forecast_one(
+    survey: Survey,
+    model: ScoreHistogram,
+    *,
+    metric: str,
+    clients: float,
+    decode_options: DecodeOptions = DEFAULT_OPTIONS,
+) -> ErrorForecast:
+    """One metric's errors."""
+    expected = expected_histogram(survey, model, clients=clients, decode_options=decode_options)
+    return _forecast(
+        named_metric(expected, metric, buckets=decode_options.buckets), named_metric(model, metric)
+    )
+
+
+def _forecast(found: Estimate, truth: Estimate) -> ErrorForecast:
+    if isinstance(truth, NotEnoughData) or isinstance(found, NotEnoughData):
+        lacking = found if isinstance(found, NotEnoughData) else truth
+        reason = lacking.reason if isinstance(lacking, NotEnoughData) else ""
+        return ErrorForecast(truth.value, inf, truth.sampling_sd, inf, inf, 0.0, inf, reason)
+    low, high = found.interval(0.95)
+    return ErrorForecast(
+        value=truth.value,
+        noise_sd=found.noise_sd,
+        sampling_sd=found.sampling_sd,
+        binning_bound=found.binning_bound,
+        binning_sd=found.binning_sd,
+        binning_bias=found.value - truth.value,
+        half_width=(high - low) / 2.0,
+    )
+
+
+def expected_reports(request: SurveyRequest) -> int:
+    """How many reports are expected."""
+    if request.privacy is Privacy.LOCAL and request.unit.kind is UnitKind.EXAMPLE:
+        return request.examples or request.clients or 1
+    return request.clients or request.minimum_reports or 1
+
+
+def expected_examples(request: SurveyRequest) -> float:
+    """How many examples they hold together."""
+    return float(request.examples or request.clients or request.minimum_reports or 1)
+
+
+def model_for(request: SurveyRequest) -> ScoreHistogram:
+    """The scores that a request describes; where it says nothing, an ordinary classifier."""
+    rate = request.positive_rate
+    if request.reference is not None:
+        return from_reference(
+            request.reference, examples=expected_examples(request), positive_rate=rate
+        )
+    return binormal(
+        examples=expected_examples(request),
+        positive_rate=ASSUMED_RATE if rate is None else rate,
+        auc=ASSUMED_AUC if request.auc is None else request.auc,
+    )
+
+
+def scaled(model: ScoreHistogram, examples: float) -> ScoreHistogram:
+    """The same scores of another number of examples."""
+    return ScoreHistogram(model.edges, model.counts * (examples / model.total), model.noise)

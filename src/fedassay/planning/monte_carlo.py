@@ -1,0 +1,95 @@
+"""Calibration errors before anybody has answered: by drawing tallies, for want of a formula.
+
+A calibration error is a sum of absolute values, shrunk where noise is large; near nil its
+spread is far from what the delta method says. So tallies are drawn from the model and read.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf, sqrt
+
+import numpy as np
+
+from fedassay.calibration import ece, fit
+from fedassay.decoding import DecodeOptions, decode
+from fedassay.draws import draw_tally, whole_counts
+from fedassay.estimate import NotEnoughData
+from fedassay.histogram import ScoreHistogram
+from fedassay.planning.forecast import ErrorForecast
+from fedassay.planning.score_model import on_grid
+from fedassay.survey import Survey
+
+_DRAWS = 100
+_FITS = 6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MonteCarlo:
+    """A survey with the scores it will meet, ready to be drawn again and again."""
+
+    survey: Survey
+    model: ScoreHistogram
+    clients: int
+    decode_options: DecodeOptions
+
+    def draw(self, generator: np.random.Generator, *, population: bool = True) -> ScoreHistogram:
+        """A histogram as it may be decoded; `population=False` keeps the rows as they are."""
+        counts = np.maximum(on_grid(self.model, self.survey.grid), 0.0)
+        examples = round(float(counts.sum()))
+        shares = counts.ravel() / counts.sum()
+        if population:
+            leaves = generator.multinomial(examples, shares).reshape(counts.shape)
+        else:
+            leaves = whole_counts(counts)
+        reports = max(self.clients, examples) if self.survey.total_is_known else self.clients
+        tally = draw_tally(self.survey, leaves, clients=reports, generator=generator)
+        return decode(self.survey, tally, decode_options=self.decode_options)
+
+
+def forecast_ece(
+    monte_carlo: MonteCarlo, *, generator: np.random.Generator, draws: int = _DRAWS
+) -> ErrorForecast:
+    """Errors of the measured calibration error (`calibration.ece`, 20 bins, debiased)."""
+    truth = ece(monte_carlo.model, debiased=False).value
+    spreads, means = [], []
+    for population in (False, True):
+        found = [ece(monte_carlo.draw(generator, population=population)) for _ in range(draws)]
+        kept = [each.value for each in found if each.is_available]
+        if len(kept) < draws / 2:
+            lacking = next(each for each in found if isinstance(each, NotEnoughData))
+            return ErrorForecast(truth, inf, inf, inf, inf, 0.0, inf, lacking.reason)
+        spreads.append(float(np.std(kept)))
+        means.append(float(np.mean(kept)))
+    last = ece(monte_carlo.draw(generator))
+    noise, whole = spreads[0], max(spreads)
+    noise = noise if not monte_carlo.survey.is_exact else 0.0
+    return ErrorForecast(
+        value=truth,
+        noise_sd=noise,
+        sampling_sd=sqrt(whole**2 - noise**2),
+        binning_bound=last.binning_bound,
+        binning_sd=last.binning_sd,
+        binning_bias=means[1] - truth,
+        half_width=1.96 * whole + last.binning_sd,
+    )
+
+
+def expected_ece(
+    monte_carlo: MonteCarlo,
+    *,
+    generator: np.random.Generator,
+    fits: int = _FITS,
+    progress: Callable[[int], None] | None = None,
+) -> float:
+    """The calibration error that will remain after calibrating from this survey.
+
+    The mean over draws of the population's error, for the calibrator with the smallest
+    expected error, which may be none.
+    """
+    found = []
+    for _ in range(fits):
+        calibrator = fit(monte_carlo.draw(generator))
+        found.append(ece(monte_carlo.model, calibrator=calibrator, debiased=False).value)
+        if progress is not None:
+            progress(1)
+    return float(np.mean(found))

@@ -1,0 +1,265 @@
+"""A plan: the survey, what its answers will be worth, and whether that is enough."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import isfinite
+from typing import Any, TypeVar
+
+import numpy as np
+
+from fedassay.errors import SettingInvalid, TargetImpossible
+from fedassay.mechanisms import Privacy
+from fedassay.planning.forecast import (
+    ASSUMED_AUC,
+    ASSUMED_RATE,
+    ErrorForecast,
+    expected_reports,
+    forecast,
+    model_for,
+)
+from fedassay.planning.monte_carlo import MonteCarlo, expected_ece, forecast_ece
+from fedassay.planning.request import SurveyRequest, check_request
+from fedassay.planning.search import SurveyDesign, design_survey
+from fedassay.planning.solve import (
+    Target,
+    check_power,
+    clients_needed,
+    detectable_difference,
+    detectable_on_same_clients,
+    epsilon_needed,
+)
+
+PLAN_FORMAT = "fedassay.planning.plan/1"
+DEFAULT_ERROR = 0.01
+_SEED = 0
+
+Progress = Callable[[str], None]
+_Found = TypeVar("_Found")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Goal:
+    """What the answers are for."""
+
+    target: Target = Target("roc_auc", DEFAULT_ERROR)
+    power: float = 0.8
+
+    def __post_init__(self) -> None:
+        check_power(self.power)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """A request with nothing left open, the survey for it, and its predicted errors."""
+
+    request: SurveyRequest
+    goal: Goal
+    design: SurveyDesign
+    forecasts: dict[str, ErrorForecast]
+    calibrated_ece: float
+    """The calibration error expected after calibrating from this survey."""
+    found: tuple[str, ...] = ()
+    """What the plan solved for: clients, epsilon or nothing."""
+    enough_clients: int | None = None
+    """Where the target is missed, how many clients would meet it."""
+    enough_epsilon: Fraction | None = None
+    obstacle: str = ""
+    """Why no number of clients, or no epsilon, meets it."""
+
+    @property
+    def central(self) -> ErrorForecast:
+        """The prediction for the goal's metric."""
+        return self.forecasts[self.goal.target.metric]
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether the target is met."""
+        return self.goal.target.is_met(self.central)
+
+    @property
+    def detectable(self) -> float:
+        """The smallest difference between two models that shows with the goal's power."""
+        return detectable_difference(self.central, self.goal.power)
+
+    @property
+    def verdict(self) -> str:
+        """Enough or not, and what would make it enough, in one sentence."""
+        target, found = self.goal.target, self.central
+        within = f"{found.error_quantile():.2g}"
+        clients = f"{expected_reports(self.request):,} clients"
+        if self.request.epsilon is not None:
+            clients += f" at {self.request.privacy.value} epsilon {_decimal(self.request.epsilon)}"
+        if self.is_enough:
+            return (
+                f"Enough: {clients} give {target.metric} within {within} of the "
+                f"population's value in 95 of 100 surveys; {target.error:g} is asked for."
+            )
+        if found.is_available:
+            shortfall = (
+                f"{clients} give {target.metric} within {within} only, mostly from "
+                f"{found.dominates.value}, and {target.error:g} is asked for"
+            )
+        else:
+            shortfall = f"{clients} give no {target.metric} at all"
+        return f"Not enough: {shortfall}; {self._remedy()}."
+
+    def _remedy(self) -> str:
+        ways = []
+        if self.enough_clients is not None:
+            ways.append(f"{self.enough_clients:,} clients")
+        if self.enough_epsilon is not None:
+            ways.append(f"epsilon {_decimal(self.enough_epsilon)}")
+        if ways:
+            return f"{' or '.join(ways)} would do"
+        return self.obstacle
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan in JSON's terms: what is not finite becomes null."""
+        metric = self.goal.target.metric
+        power = self.goal.power
+        return {
+            "format": PLAN_FORMAT,
+            "survey": self.design.survey.to_json(),
+            "predictions": {
+                name: {
+                    "noise_sd": _finite(each.noise_sd),
+                    "binning_bound": _finite(each.binning_bound),
+                    "sampling_sd": _finite(each.sampling_sd),
+                    "half_width": _finite(each.half_width),
+                }
+                for name, each in self.forecasts.items()
+            },
+            "verdict": self.verdict,
+            "enough": self.is_enough,
+            "details": {name: _details(each) for name, each in self.forecasts.items()},
+            "calibration": {"expected_ece": _finite(self.calibrated_ece)},
+            "detectable": {
+                "metric": metric,
+                "power": power,
+                "different_clients": _finite(self.detectable),
+                "same_clients": _finite(detectable_on_same_clients(self.central, power)),
+            },
+            "target": {"metric": metric, "error": self.goal.target.error},
+            "needed": {
+                "clients": self.enough_clients,
+                "epsilon": None if self.enough_epsilon is None else str(self.enough_epsilon),
+            },
+            "assumed": assumptions(self.request),
+        }
+
+
+def make_plan(
+    request: SurveyRequest,
+    goal: Goal,
+    *,
+    thresholds: tuple[float, ...] = (0.5,),
+    progress: Progress,
+) -> Plan:
+    """Solve for clients or epsilon where the request leaves one open, then predict everything."""
+    found: tuple[str, ...] = ()
+    if request.clients is None:
+        progress("clients for the target")
+        _check_open(request)
+        request = replace(request, clients=clients_needed(request, goal.target))
+        found = ("clients",)
+    elif request.epsilon is None and request.privacy is not Privacy.SECURE:
+        progress("epsilon for the target")
+        check_request(replace(request, epsilon=Fraction(1)))
+        request = replace(request, epsilon=epsilon_needed(request, goal.target))
+        found = ("epsilon",)
+    check_request(request)
+    progress("choosing the survey")
+    plan = _predicted(request, goal, thresholds, progress)
+    if plan.is_enough:
+        enough_clients = request.clients if "clients" in found else None
+        enough_epsilon = request.epsilon if "epsilon" in found else None
+        return replace(
+            plan, found=found, enough_clients=enough_clients, enough_epsilon=enough_epsilon
+        )
+    progress("what would be enough")
+    enough_clients, obstacle = _attempt(lambda: clients_needed(request, goal.target))
+    enough_epsilon = None
+    if request.privacy is not Privacy.SECURE:
+        enough_epsilon, other = _attempt(lambda: epsilon_needed(request, goal.target))
+        obstacle = obstacle or other
+    return replace(
+        plan,
+        found=found,
+        enough_clients=enough_clients,
+        enough_epsilon=enough_epsilon,
+        obstacle=obstacle,
+    )
+
+
+def assumptions(request: SurveyRequest) -> dict[str, float | str]:
+    """What the plan takes the scores to be like."""
+    if request.reference is not None:
+        found: dict[str, float | str] = {"scores": "reference"}
+        return found if request.positive_rate is None else found | {"rate": request.positive_rate}
+    return {
+        "scores": "binormal",
+        "positive_rate": request.positive_rate or ASSUMED_RATE,
+        "auc": request.auc or ASSUMED_AUC,
+    }
+
+
+def _predicted(
+    request: SurveyRequest, goal: Goal, thresholds: tuple[float, ...], progress: Progress
+) -> Plan:
+    design = design_survey(request)
+    model, clients = model_for(request), expected_reports(request)
+    _, at, threshold = goal.target.metric.partition("@")
+    if at and float(threshold) not in thresholds:
+        thresholds = (*thresholds, float(threshold))
+    forecasts = forecast(
+        design.survey,
+        model,
+        clients=clients,
+        thresholds=thresholds,
+        decode_options=design.decode_options,
+    )
+    progress("rehearsing calibration")
+    monte_carlo = MonteCarlo(design.survey, model, clients, design.decode_options)
+    generator = np.random.default_rng(_SEED)
+    forecasts["ece"] = forecast_ece(monte_carlo, generator=generator)
+    calibrated = expected_ece(monte_carlo, generator=generator)
+    return Plan(request, goal, design, forecasts, calibrated)
+
+
+def _check_open(request: SurveyRequest) -> None:
+    """Check what can be checked before the clients are known."""
+    if request.privacy is not Privacy.SECURE and request.epsilon is None:
+        raise SettingInvalid(
+            f"{request.privacy.value} privacy leaves clients and epsilon both open; one must be "
+            "given. Add --clients N or --epsilon 1."
+        )
+    check_request(replace(request, clients=max(10_000, request.colluders + 2)))
+
+
+def _attempt(solve: Callable[[], _Found]) -> tuple[_Found | None, str]:
+    """A solution, or the first sentence on why there is none."""
+    try:
+        return solve(), ""
+    except TargetImpossible as error:
+        return None, str(error).partition(". ")[0].removesuffix(".")
+
+
+def _details(expected: ErrorForecast) -> dict[str, Any]:
+    return {
+        "value": _finite(expected.value),
+        "standard_error": _finite(expected.standard_error),
+        "binning_sd": _finite(expected.binning_sd),
+        "binning_bias": _finite(expected.binning_bias),
+        "error_95": _finite(expected.error_quantile()),
+        "dominates": expected.dominates.value,
+        "reason": expected.reason or None,
+    }
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if isfinite(value) else None
+
+
+def _decimal(epsilon: Fraction) -> str:
+    return f"{float(epsilon):g}"

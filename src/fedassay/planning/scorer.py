@@ -1,0 +1,159 @@
+"""How good a candidate survey is, by its predicted errors."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import hypot
+
+import numpy as np
+
+from fedassay.estimate import Estimate, NotEnoughData
+from fedassay.examples import Examples
+from fedassay.histogram import ScoreHistogram
+from fedassay.metrics import accuracy, precision, recall, roc_auc
+from fedassay.metrics.delta_method import why_one_class
+from fedassay.metrics.roc_auc import even_area
+from fedassay.planning.forecast import (
+    expected_examples,
+    expected_histogram,
+    expected_reports,
+    model_for,
+)
+from fedassay.planning.request import SurveyRequest
+from fedassay.planning.score_model import binormal, from_reference
+from fedassay.survey import Survey
+
+# Where nobody said how rare positives are, nor how good the classifier is: (rate, AUC).
+_FEWEST = 20
+_UNKNOWN = ((0.3, 0.75), (0.3, 0.9), (0.03, 0.85))
+# The interval's binning spread is cautious; a third of it is what the cubic leaves. With a
+# labelled reference the bias itself is seen, but for what clients' scores differ.
+_UNSEEN, _SEEN = 1.0 / 3.0, 1.0 / 30.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """A survey with its expected histograms, one for each model of the scores."""
+
+    survey: Survey
+    expected: tuple[ScoreHistogram, ...]
+    area_error: float
+    """The mean log of predicted ROC AUC errors."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scorer:
+    """Predicts errors against models of the scores, whose true values are computed once."""
+
+    clients: float
+    caution: float
+    """How much of the binning spread to count on top of the models' own bias."""
+    are_halves: bool
+    """Whether the models are halves of one reference."""
+    thresholds: tuple[float, ...]
+    models: tuple[ScoreHistogram, ...]
+    areas: tuple[Estimate, ...]
+    rates: tuple[tuple[Estimate, ...], ...]
+
+    @classmethod
+    def for_request(cls, request: SurveyRequest) -> "Scorer":
+        """The scorer of surveys that answer a request."""
+        thresholds = request.thresholds or (0.2, 0.5, 0.8)
+        if len(thresholds) > 3:
+            thresholds = tuple(np.quantile(thresholds, (0.2, 0.5, 0.8), method="nearest"))
+        models = tuple(_models(request))
+        return cls(
+            float(expected_reports(request)),
+            _SEEN if isinstance(request.reference, Examples) else _UNSEEN,
+            request.reference is not None,
+            thresholds,
+            models,
+            tuple(roc_auc(model) for model in models),
+            tuple(_rates(model, thresholds) for model in models),
+        )
+
+    def candidate(self, survey: Survey) -> Candidate:
+        """Judge a survey by ROC AUC alone."""
+        expected = tuple(
+            expected_histogram(survey, model, clients=self.clients) for model in self.models
+        )
+        errors = [
+            [_area_error(each, truth, self.caution)]
+            for each, truth in zip(expected, self.areas, strict=True)
+        ]
+        return Candidate(survey, expected, self._mean_log(errors))
+
+    def error(self, candidate: Candidate) -> float:
+        """The mean log of predicted errors: twice ROC AUC's, and the mean over thresholds.
+
+        The area stands for the whole curve, and gains less from any choice.
+        """
+        errors = [
+            [
+                _error(found, truth, self.caution)
+                for found, truth in zip(_rates(expected, self.thresholds), truths, strict=True)
+            ]
+            for expected, truths in zip(candidate.expected, self.rates, strict=True)
+        ]
+        return 2.0 * candidate.area_error + self._mean_log(errors)
+
+    def _mean_log(self, errors: list[list[float]]) -> float:
+        """The mean log over metrics; halves of a reference are two looks at the same error."""
+        found = np.array(errors)
+        if self.are_halves:
+            found = np.sqrt((found**2).mean(axis=0))
+        return float(np.log(found).mean())
+
+
+def _models(request: SurveyRequest) -> list[ScoreHistogram]:
+    rate, auc = request.positive_rate, request.auc
+    if isinstance(request.reference, Examples):
+        return [
+            from_reference(half, examples=expected_examples(request), positive_rate=rate)
+            for half in _halves(request.reference)
+        ]
+    if request.reference is not None or (rate is not None and auc is not None):
+        return [model_for(request)]
+    described = [(rate or usual_rate, auc or usual_auc) for usual_rate, usual_auc in _UNKNOWN]
+    return [
+        binormal(examples=expected_examples(request), positive_rate=some_rate, auc=some_auc)
+        for some_rate, some_auc in dict.fromkeys(described)
+    ]
+
+
+@lru_cache(maxsize=2)
+def _halves(reference: Examples) -> tuple[Examples, ...]:
+    """Two random halves: a survey whose bias vanishes by luck in one shows it in the other."""
+    order = np.random.default_rng(0).permutation(len(reference))
+    halves = tuple(
+        Examples(reference.labels[rows], reference.scores[rows])
+        for rows in (order[::2], order[1::2])
+    )
+    enough = all(_FEWEST <= half.positives <= len(half) - _FEWEST for half in halves)
+    return halves if enough else (reference,)
+
+
+def _area_error(expected: ScoreHistogram, truth: Estimate, caution: float) -> float:
+    if why_one_class(expected) is not None:
+        return 1.0
+    even, noise_sd = even_area(expected)
+    smooth = roc_auc(ScoreHistogram(expected.edges, expected.counts))
+    # Real scores are lumpier than any model: distrust a part of what the cubic gains.
+    lumps = (smooth.value - even) * caution
+    return hypot(_error(smooth, truth, caution), noise_sd, lumps)
+
+
+def _rates(histogram: ScoreHistogram, thresholds: Sequence[float]) -> tuple[Estimate, ...]:
+    return tuple(
+        metric(histogram, threshold)
+        for threshold in thresholds
+        for metric in (precision, recall, accuracy)
+    )
+
+
+def _error(found: Estimate, truth: Estimate, caution: float) -> float:
+    """Noise, binning spread and bias together; 1 where there would be no answer."""
+    if isinstance(found, NotEnoughData) or isinstance(truth, NotEnoughData):
+        return 1.0
+    bias = found.value - truth.value
+    return hypot(found.noise_sd, found.binning_sd * caution, bias) + 1e-12

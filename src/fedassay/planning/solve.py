@@ -1,0 +1,236 @@
+"""Planning backwards: clients or epsilon for a wanted error, and what can be told apart."""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil, floor, inf, log10, sqrt
+
+from fedassay.errors import SettingInvalid, TargetImpossible
+from fedassay.estimate import normal_quantile
+from fedassay.histogram import ScoreHistogram
+from fedassay.mechanisms import Privacy
+from fedassay.metrics.named import check_metric
+from fedassay.planning.build import rebuilt_survey
+from fedassay.planning.forecast import (
+    Cause,
+    ErrorForecast,
+    expected_examples,
+    expected_reports,
+    forecast_one,
+    model_for,
+    scaled,
+)
+from fedassay.planning.request import SurveyRequest
+from fedassay.planning.search import SurveyDesign, design_survey
+from fedassay.survey import MAX_CLIENTS
+
+# Predictions are good to some 5 %: plan for a little more than 95 trials of 100.
+PLANNED = 0.965
+_SMALLEST_EPSILON = Fraction(1, 1000)
+_LARGEST_EPSILON = Fraction(20)
+_ROUNDS = 6
+_SETTLED = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An error to stay below, for one metric, in 95 trials of 100, against the population."""
+
+    metric: str
+    error: float
+
+    def __post_init__(self) -> None:
+        check_metric(self.metric)
+        if not 0.0 < self.error < 1.0:
+            raise SettingInvalid(
+                f"a target error must lie between 0 and 1; found {self.error:g}. "
+                "No finite number of clients gives an error of 0."
+            )
+
+    def is_met(self, expected: ErrorForecast) -> bool:
+        """Whether the predicted error stays below it."""
+        return expected.error_quantile(PLANNED) <= self.error
+
+
+def predicted(
+    request: SurveyRequest,
+    design: SurveyDesign,
+    metric: str,
+    *,
+    model: ScoreHistogram | None = None,
+) -> ErrorForecast:
+    """One metric's errors under a request's own model; with `model`, one made before."""
+    made = model_for(request) if model is None else scaled(model, expected_examples(request))
+    return forecast_one(
+        design.survey,
+        made,
+        metric=metric,
+        clients=expected_reports(request),
+        decode_options=design.decode_options,
+    )
+
+
+def clients_needed(request: SurveyRequest, target: Target) -> int:
+    """The fewest clients whose survey stays below the target.
+
+    For a survey of given shape the error falls with the clients: it is solved for, the survey
+    chosen anew for that many, and again until the number settles.
+    """
+
+    def with_clients(clients: int) -> SurveyRequest:
+        examples = request.examples
+        if examples is not None and request.clients is not None:
+            examples = max(1, round(examples * clients / request.clients))
+        return replace(request, clients=clients, examples=examples, minimum_reports=None)
+
+    fewest = max(2, request.colluders + 2)
+    model = model_for(with_clients(fewest))
+
+    def quantile_of(shape: SurveyDesign, clients: int) -> float:
+        asked = with_clients(clients)
+        design = SurveyDesign(rebuilt_survey(asked, shape.survey), shape.decode_options)
+        return predicted(asked, design, target.metric, model=model).error_quantile(PLANNED)
+
+    clients, best = 10_000, inf
+    for _ in range(_ROUNDS):
+        shape = design_survey(with_clients(clients))
+        low, high = fewest, MAX_CLIENTS
+        if quantile_of(shape, high) > target.error:
+            if clients == MAX_CLIENTS:
+                break
+            clients = min(MAX_CLIENTS, 100 * clients)
+            continue
+        while high > low * 1.002 + 1:
+            middle = round(sqrt(low * high))
+            low, high = (
+                (middle, high) if quantile_of(shape, middle) > target.error else (low, middle)
+            )
+        settled = abs(high - clients) <= _SETTLED * clients
+        clients, best = high, min(best, float(high)) if not settled else float(high)
+        if settled:
+            break
+    if best == inf:
+        raise TargetImpossible(_no_clients(with_clients(MAX_CLIENTS), target))
+    return _rounded_up(best)
+
+
+def epsilon_needed(request: SurveyRequest, target: Target) -> Fraction:
+    """The smallest epsilon whose survey stays below the target, to three digits."""
+    if request.privacy is Privacy.SECURE:
+        raise SettingInvalid("exact sums spend no epsilon; there is none to find.")
+
+    def quantile_of(shape: SurveyDesign, epsilon: Fraction) -> float:
+        asked = replace(request, epsilon=epsilon)
+        design = SurveyDesign(rebuilt_survey(asked, shape.survey), shape.decode_options)
+        return predicted(asked, design, target.metric, model=model).error_quantile(PLANNED)
+
+    model = model_for(request)
+    epsilon: Fraction = Fraction(1)
+    best: Fraction | None = None
+    for _ in range(_ROUNDS):
+        shape = design_survey(replace(request, epsilon=epsilon))
+        if quantile_of(shape, _LARGEST_EPSILON) > target.error:
+            if epsilon == _LARGEST_EPSILON:
+                break
+            epsilon = min(_LARGEST_EPSILON, 10 * epsilon)
+            continue
+        low, high = float(_SMALLEST_EPSILON), float(_LARGEST_EPSILON)
+        while high > low * 1.003:
+            middle = sqrt(low * high)
+            too_large = quantile_of(shape, Fraction(middle).limit_denominator(10**6)) > target.error
+            low, high = (middle, high) if too_large else (low, middle)
+        found = _three_digits(high)
+        settled = abs(found - epsilon) <= Fraction(1, 100) * epsilon
+        epsilon = best = found
+        if settled:
+            break
+    if best is None:
+        raise TargetImpossible(_no_epsilon(request, target))
+    return best
+
+
+def detectable_difference(expected: ErrorForecast, power: float) -> float:
+    """The smallest difference between two models that shows, at 5 % false alarms, two-sided.
+
+    Each model has a survey of its own with this prediction, answered by different clients;
+    binning errors are taken to be the same for both.
+    """
+    check_power(power)
+    reach = normal_quantile(0.975) + normal_quantile(power)
+    return reach * sqrt(2.0) * expected.standard_error
+
+
+def detectable_on_same_clients(expected: ErrorForecast, power: float) -> float:
+    """The same when the same clients answer for both models, at best.
+
+    Their luck of the draw is then shared; what is left is privacy noise. Each client pays for
+    both surveys.
+    """
+    check_power(power)
+    reach = normal_quantile(0.975) + normal_quantile(power)
+    return reach * sqrt(2.0) * expected.noise_sd
+
+
+def check_power(power: float) -> None:
+    """Raise unless a power lies between 0.05, what chance alone gives, and 1."""
+    if not 0.05 < power < 1.0:
+        raise SettingInvalid(
+            f"power must lie between 0.05 (false alarms alone) and 1; found {power:g}. "
+            "Usual is 0.8."
+        )
+
+
+def floors(request: SurveyRequest, metric: str) -> dict[Cause, float]:
+    """What each cause alone leaves of the error in 95 trials of 100."""
+    found = predicted(request, design_survey(request), metric)
+    z = normal_quantile(0.975)
+    return {
+        Cause.SAMPLING: z * found.sampling_sd,
+        Cause.BINNING: abs(found.binning_bias),
+        Cause.PRIVACY: z * found.noise_sd,
+    }
+
+
+def _no_clients(request: SurveyRequest, target: Target) -> str:
+    left = floors(request, target.metric)
+    cause = max(left, key=lambda each: left[each])
+    return (
+        f"no number of clients up to {MAX_CLIENTS:,} brings {target.metric} within "
+        f"{target.error:g}: {cause.value} alone leaves {left[cause]:.2g}. {_REMEDY[cause]}"
+    )
+
+
+_REMEDY = {
+    Cause.SAMPLING: "Ask for less.",
+    Cause.BINNING: "Ask for less, or give --reference or --threshold so that cells fit the scores.",
+    Cause.PRIVACY: "Ask for less, or for a larger epsilon.",
+}
+
+
+def _no_epsilon(request: SurveyRequest, target: Target) -> str:
+    left = floors(replace(request, epsilon=_LARGEST_EPSILON), target.metric)
+    if left[Cause.SAMPLING] > target.error:
+        exact = replace(request, privacy=Privacy.SECURE, epsilon=None)
+        needed = clients_needed(exact, target)
+        return (
+            f"no epsilon brings {target.metric} within {target.error:g}: sampling alone leaves "
+            f"{left[Cause.SAMPLING]:.2g} with {expected_examples(request):,.0f} examples. "
+            f"At least {needed:,} clients are needed even with exact sums."
+        )
+    cause = max(left, key=lambda each: left[each])
+    return (
+        f"no epsilon up to {float(_LARGEST_EPSILON):g} brings {target.metric} within "
+        f"{target.error:g} with {expected_reports(request):,} clients: {cause.value} alone leaves "
+        f"{left[cause]:.2g}. Ask for less, or find more clients."
+    )
+
+
+def _rounded_up(value: float) -> int:
+    """To three digits."""
+    scale: int = 10 ** max(0, floor(log10(value)) - 2)
+    return ceil(value / scale) * scale
+
+
+def _three_digits(value: float) -> Fraction:
+    """Up to three digits, exactly in decimals."""
+    places = max(0, 2 - floor(log10(value)))
+    return Fraction(ceil(value * 10**places), 10**places)

@@ -1,0 +1,87 @@
+"""Levels reconciled: one set of leaves from every level's counters.
+
+Least squares over a tree (`reconcile`) or over any levels (`fit_leaves`), and the paper's
+naive prefix sums (`prefix_leaves`).
+"""
+
+import numpy as np
+
+from fedassay.examples import FloatArray
+from fedassay.hierarchy import Hierarchy, Levels
+
+
+def reconcile(
+    hierarchy: Hierarchy,
+    values: tuple[FloatArray, ...],
+    variances: tuple[FloatArray, ...],
+    *,
+    total: float | None = None,
+) -> FloatArray:
+    """The least-squares leaves from every level's counters, weighted by their variances.
+
+    Up the tree each cell averages its own counter with the sum of its children; down the
+    tree the difference is shared among the children in proportion to their variance
+    (Hay et al. 2010, with a variance of its own for every counter). A known total stands
+    above both labels as one more counter, without variance.
+    """
+    totals, spreads = [values[-1]], [variances[-1]]
+    for level in range(hierarchy.levels - 2, -1, -1):
+        starts = hierarchy.child_starts(level)
+        below = np.add.reduceat(totals[-1], starts, axis=1)
+        spread = np.add.reduceat(spreads[-1], starts, axis=1)
+        whole = spread + variances[level]
+        totals.append((spread * values[level] + variances[level] * below) / whole)
+        spreads.append(spread * variances[level] / whole)
+    final, spread = totals.pop(), spreads.pop()
+    if total is not None:
+        final = final + spread * (total - final.sum()) / spread.sum()
+    for level in range(hierarchy.levels - 1):
+        starts = hierarchy.child_starts(level)
+        children, spread = totals.pop(), spreads.pop()
+        sizes = np.diff(np.append(starts, children.shape[1]))
+        missing = final - np.add.reduceat(children, starts, axis=1)
+        shares = spread / np.repeat(np.add.reduceat(spread, starts, axis=1), sizes, axis=1)
+        final = children + shares * np.repeat(missing, sizes, axis=1)
+    return final
+
+
+def fit_leaves(
+    levels: Levels,
+    values: tuple[FloatArray, ...],
+    variances: tuple[FloatArray, ...],
+    *,
+    total: float | None,
+) -> tuple[FloatArray, FloatArray]:
+    """Least-squares leaves from any levels, and their covariance, by dense algebra."""
+    count = levels.leaves
+    precision = np.zeros((2, count, count))
+    target = np.zeros((2, count))
+    for level, (value, variance) in enumerate(zip(values, variances, strict=True)):
+        cell = levels.cell_of(np.arange(count), level)
+        same = cell[:, None] == cell[None, :]
+        precision += same / variance[:, cell][:, :, None]
+        target += (value / variance)[:, cell]
+    inverse = np.linalg.inv(precision)
+    leaves = np.einsum("lij,lj->li", inverse, target)
+    covariance = np.zeros((2 * count, 2 * count))
+    covariance[:count, :count], covariance[count:, count:] = inverse
+    if total is not None:
+        row = covariance.sum(axis=1)
+        leaves = leaves + (row * (total - leaves.sum()) / row.sum()).reshape(2, count)
+        covariance -= np.outer(row, row) / row.sum()
+    return leaves, covariance
+
+
+def prefix_leaves(hierarchy: Hierarchy, values: tuple[FloatArray, ...]) -> FloatArray:
+    """Leaves as differences of the paper's naive prefix sums (`app:scorehist`)."""
+    # The count before each cell of a level: that before its parent plus its earlier siblings.
+    before = np.zeros((2, 1))
+    for level, own in enumerate(values):
+        running = np.cumsum(own, axis=1) - own
+        if level:
+            starts = hierarchy.child_starts(level - 1)
+            sizes = np.diff(np.append(starts, own.shape[1]))
+            running = running - np.repeat(running[:, starts] - before, sizes, axis=1)
+        before = running
+    end = values[0].sum(axis=1, keepdims=True)
+    return np.diff(np.concatenate([before, end], axis=1), axis=1)

@@ -1,0 +1,102 @@
+"""Error against clients for the three privacy models, with the user's case marked."""
+
+from dataclasses import replace
+from fractions import Fraction
+from math import isfinite
+from pathlib import Path
+
+from fedassay.errors import FileInvalid
+from fedassay.mechanisms import Privacy
+from fedassay.planning.forecast import expected_reports
+from fedassay.planning.plan import Plan, Progress
+from fedassay.planning.request import Preset, SurveyRequest
+from fedassay.planning.search import design_survey
+from fedassay.planning.solve import predicted
+
+_CLIENTS = (1_000, 4_000, 20_000, 100_000, 400_000, 2_000_000, 10_000_000)
+_COLOURS = {Privacy.SECURE: "tab:green", Privacy.DISTRIBUTED: "tab:blue", Privacy.LOCAL: "tab:red"}
+
+
+def curve(request: SurveyRequest, privacy: Privacy, metric: str) -> list[tuple[int, float]]:
+    """The 95 % error of a metric over numbers of clients; where there is an answer."""
+    points = []
+    for clients in _CLIENTS:
+        asked = _like(request, privacy, clients)
+        error_quantile = predicted(asked, design_survey(asked), metric).error_quantile()
+        if isfinite(error_quantile) and error_quantile < 1.0:
+            points.append((clients, error_quantile))
+    return points
+
+
+def write_plan_plot(plan: Plan, path: Path, *, progress: Progress) -> None:
+    """Draw the curves, the target, and the plan's own case."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    metric, request = plan.goal.target.metric, plan.request
+    figure = Figure(figsize=(7.5, 5), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    for privacy, colour in _COLOURS.items():
+        progress(f"drawing {privacy.value}")
+        label = privacy.value
+        if privacy is not Privacy.SECURE:
+            label += f", ε = {float(_epsilon(request)):g}"
+        points = curve(request, privacy, metric)
+        if points:
+            # Without noise often lies under distributed noise: dashes let both be seen.
+            style = (0, (5, 4)) if privacy is Privacy.SECURE else "solid"
+            order = 3 if privacy is Privacy.SECURE else 2
+            axes.loglog(
+                *zip(*points, strict=True),
+                marker=".",
+                color=colour,
+                linestyle=style,
+                linewidth=2.5,
+                zorder=order,
+                label=label,
+            )
+    axes.axhline(plan.goal.target.error, color="grey", linestyle=":", label="target")
+    error_quantile = plan.central.error_quantile()
+    if isfinite(error_quantile):
+        axes.plot(
+            [expected_reports(request)],
+            [error_quantile],
+            marker="*",
+            zorder=4,
+            markersize=16,
+            linestyle="none",
+            color=_COLOURS[request.privacy],
+            markeredgecolor="black",
+            label="this plan",
+        )
+    axes.set_xlabel("clients")
+    axes.set_ylabel(f"error of {metric} that 95 % of surveys stay below")
+    axes.grid(visible=True, which="both", alpha=0.2)
+    axes.legend()
+    try:
+        figure.savefig(path, dpi=120)
+    except OSError as error:
+        raise FileInvalid(
+            f"{path}: cannot be written ({error.strerror}). Choose a folder you may write to."
+        ) from error
+    except ValueError as error:
+        raise FileInvalid(f"{path}: pictures end in .png, .svg or .pdf. Rename it.") from error
+
+
+def _epsilon(request: SurveyRequest) -> Fraction:
+    return request.epsilon or Fraction(1)
+
+
+def _like(request: SurveyRequest, privacy: Privacy, clients: int) -> SurveyRequest:
+    per_client = (request.examples or 0) / (request.clients or 1)
+    return replace(
+        request,
+        privacy=privacy,
+        epsilon=None if privacy is Privacy.SECURE else _epsilon(request),
+        clients=clients,
+        examples=round(per_client * clients) if per_client else None,
+        preset=Preset.DEFAULT,
+        minimum_reports=None,
+        colluders=0,
+    )

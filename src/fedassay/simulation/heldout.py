@@ -1,0 +1,71 @@
+"""Calibration judged on rows that it did not see: half of the clients fit, half evaluate."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedassay.calibration import Calibrator, Method, fit
+from fedassay.errors import SettingInvalid
+from fedassay.examples import Examples, IntArray
+from fedassay.metrics.exact_rows import row_calibration
+from fedassay.planning.search import SurveyDesign
+from fedassay.randomness import SimulatedRandomness
+from fedassay.simulation.simulate import simulate
+from fedassay.tables.reading import ScoredClients
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """A calibrator with its errors before and after, on the clients that did not fit it."""
+
+    calibrator: Calibrator
+    fitting_clients: int
+    rows: int
+    before: dict[str, float]
+    after: dict[str, float]
+
+
+def split_clients(
+    cohort: ScoredClients, generator: np.random.Generator
+) -> tuple[ScoredClients, ScoredClients]:
+    """Two random halves of the clients, each with all of its rows."""
+    if cohort.clients < 2:
+        raise SettingInvalid(
+            f"holding out needs at least 2 clients; found {cohort.clients}. Use a larger table."
+        )
+    side = np.zeros(cohort.clients, dtype=bool)
+    side[generator.permutation(cohort.clients)[: cohort.clients // 2]] = True
+    of_row = side if cohort.client_of_row is None else side[cohort.client_of_row]
+    return _rows(cohort, np.flatnonzero(of_row)), _rows(cohort, np.flatnonzero(~of_row))
+
+
+def held_out(
+    design: SurveyDesign,
+    fitting: ScoredClients,
+    testing: ScoredClients,
+    *,
+    randomness: SimulatedRandomness,
+    method: Method | None = None,
+) -> HeldOut:
+    """Survey one half, fit, and compare scores and calibrated scores on the other."""
+    histogram = simulate(
+        design.survey, fitting, decode_options=design.decode_options, randomness=randomness
+    )
+    epsilon = design.survey.epsilon if design.survey.is_local else None
+    found = fit(histogram, method, local_epsilon=None if epsilon is None else float(epsilon))
+    test = testing.examples
+    return HeldOut(
+        found,
+        fitting.clients,
+        len(test),
+        row_calibration(test, test.scores),
+        row_calibration(test, found.predict(test.scores)),
+    )
+
+
+def _rows(cohort: ScoredClients, kept: IntArray) -> ScoredClients:
+    examples = Examples(cohort.examples.labels[kept], cohort.examples.scores[kept])
+    if cohort.client_of_row is None:
+        return ScoredClients(examples, None, len(kept))
+    clients, codes = np.unique(cohort.client_of_row[kept], return_inverse=True)
+    return ScoredClients(examples, codes.astype(np.int64), len(clients))

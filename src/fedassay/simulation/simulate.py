@@ -1,0 +1,129 @@
+"""A whole federation in one process."""
+
+from collections.abc import Callable, Iterator
+from io import BytesIO
+from itertools import pairwise
+
+import numpy as np
+
+from fedassay.client import make_answer
+from fedassay.decoding import DecodeOptions, decode
+from fedassay.draws import randomised, split_levels
+from fedassay.examples import Examples, IntArray
+from fedassay.histogram import ScoreHistogram
+from fedassay.mechanisms import UnitKind
+from fedassay.randomness import SimulatedRandomness
+from fedassay.survey import OneLevel, Survey
+from fedassay.tables.reading import ScoredClients
+from fedassay.tally import Tally, TallyBuilder
+from fedassay.wire import messages
+
+Progress = Callable[[int], None]
+
+
+def simulate(
+    survey: Survey,
+    cohort: ScoredClients,
+    *,
+    decode_options: DecodeOptions,
+    randomness: SimulatedRandomness,
+) -> ScoreHistogram:
+    """From checked rows to a score histogram; metrics are functions of it."""
+    return decode(
+        survey, tally_clients(survey, cohort, randomness=randomness), decode_options=decode_options
+    )
+
+
+def tally_clients(
+    survey: Survey, cohort: ScoredClients, *, randomness: SimulatedRandomness
+) -> Tally:
+    """The walk of one example, for all of them at once.
+
+    The tally has the same distribution as that of `tally_each_client`.
+    """
+    # Examples were checked when the cohort was read. A client gives what the unit allows,
+    generator = randomness.generator
+    cohort = _limited(survey, cohort, generator)
+    # the grid finds leaf cells, for the clients that report on each level,
+    leaves, reports = _leaves_per_level(survey, cohort, generator)
+    # levels sum cells up, mechanisms randomise what clients send, and the tally is what arrives.
+    return randomised(survey, leaves, reports=reports, generator=generator)
+
+
+def _limited(
+    survey: Survey, cohort: ScoredClients, generator: np.random.Generator
+) -> ScoredClients:
+    """Keep at most `max_examples` rows of each client, chosen at random."""
+    if cohort.client_of_row is None:
+        return cohort
+    if survey.unit.kind is not UnitKind.CLIENT:
+        if not survey.is_local:
+            return cohort
+        # Under local privacy every example has a report of its own, and so has a client without.
+        silent = cohort.clients - len(np.unique(cohort.client_of_row)) if survey.allow_empty else 0
+        return ScoredClients(cohort.examples, None, len(cohort.examples) + silent)
+    most = 1 if survey.is_local else survey.unit.max_examples
+    shuffled = generator.permutation(len(cohort.examples))
+    order = shuffled[np.argsort(cohort.client_of_row[shuffled], kind="stable")]
+    owner = cohort.client_of_row[order]
+    first = np.searchsorted(owner, np.arange(cohort.clients))
+    rank = np.arange(len(order)) - first[owner]
+    kept = order[rank < most]
+    examples = Examples(cohort.examples.labels[kept], cohort.examples.scores[kept])
+    return ScoredClients(examples, cohort.client_of_row[kept], cohort.clients)
+
+
+def _leaves_per_level(
+    survey: Survey, cohort: ScoredClients, generator: np.random.Generator
+) -> tuple[list[IntArray], tuple[int, ...]]:
+    """Leaf counts and number of the clients that report on each level."""
+    levels = survey.hierarchy.levels
+    if cohort.client_of_row is None or not isinstance(survey.levels, OneLevel):
+        counts = survey.grid.count(cohort.examples)
+        return split_levels(survey, counts, clients=cohort.clients, generator=generator)
+    shares = [float(share) for share in survey.levels.shares]
+    level_of_client = generator.choice(levels, size=cohort.clients, p=shares)
+    level_of_row = level_of_client[cohort.client_of_row]
+    leaves = [
+        survey.grid.count(
+            Examples(
+                cohort.examples.labels[level_of_row == level],
+                cohort.examples.scores[level_of_row == level],
+            )
+        )
+        for level in range(levels)
+    ]
+    return leaves, tuple(np.bincount(level_of_client, minlength=levels).tolist())
+
+
+def tally_each_client(
+    survey: Survey,
+    cohort: ScoredClients,
+    *,
+    randomness: SimulatedRandomness,
+    progress: Progress | None = None,
+) -> Tally:
+    """Make, encode, decode and add every client's report."""
+    builder = TallyBuilder(Tally.zero(survey), survey)
+    for examples in clients(cohort):
+        counts = survey.grid.count(examples)
+        sent = BytesIO(make_answer(survey, counts, randomness=randomness).to_bytes())
+        for message in messages(sent, survey):
+            builder.add(message)
+        if progress is not None:
+            progress(1)
+    return builder.tally()
+
+
+def clients(cohort: ScoredClients) -> Iterator[Examples]:
+    """Each client's examples, one client after the other."""
+    examples = cohort.examples
+    if cohort.client_of_row is None:
+        for row in range(len(examples)):
+            yield Examples(examples.labels[row : row + 1], examples.scores[row : row + 1])
+        return
+    order = np.argsort(cohort.client_of_row, kind="stable")
+    labels, scores = examples.labels[order], examples.scores[order]
+    starts = np.searchsorted(cohort.client_of_row[order], np.arange(cohort.clients + 1))
+    for first, last in pairwise(starts):
+        yield Examples(labels[first:last], scores[first:last])

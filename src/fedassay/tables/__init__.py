@@ -1,0 +1,1 @@
+"""Scored tables: reading and writing."""
