@@ -6,7 +6,7 @@ from fedassay.client import ClientPolicy, answer, make_answer
 from fedassay.examples import Examples
 from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy
-from fedassay.mechanisms import Exact
+from fedassay.mechanisms import Exact, Privacy
 from fedassay.planning.request import SurveyRequest
 from fedassay.planning.search import design_survey
 from fedassay.randomness import SystemRandomness
@@ -24,7 +24,10 @@ def measure(*, quick: bool) -> Section:
     default = design_survey(SurveyRequest()).survey
     cells = 4096
     smaller = Survey(
-        grid=Grid.uniform(cells), hierarchy=Hierarchy.flat(cells), mechanisms=(Exact(),)
+        privacy=Privacy.SECURE,
+        grid=Grid.uniform(cells),
+        hierarchy=Hierarchy.flat(cells),
+        mechanisms=(Exact(),),
     )
     surveys = (default, smaller)
     columns = [_steps(survey, runs) for survey in surveys]

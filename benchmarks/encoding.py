@@ -16,9 +16,9 @@ from fedassay.client import make_answer
 from fedassay.examples import Examples
 from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy
-from fedassay.mechanisms import RandomizedResponse, UnaryEncoding
+from fedassay.mechanisms import AnyMechanism, Privacy, RandomizedResponse, UnaryEncoding
 from fedassay.randomness import SystemRandomness
-from fedassay.survey import AnyMechanism, Survey
+from fedassay.survey import Survey
 
 _SIZE = 1024
 _EPSILON = Fraction(5)
@@ -124,7 +124,10 @@ def _response() -> dict[str, Callable[[], object]]:
 
 def _one_client(runs: int, mechanism: AnyMechanism) -> float:
     survey = Survey(
-        grid=Grid.uniform(_CELLS), hierarchy=Hierarchy.flat(_CELLS), mechanisms=(mechanism,)
+        privacy=Privacy.LOCAL,
+        grid=Grid.uniform(_CELLS),
+        hierarchy=Hierarchy.flat(_CELLS),
+        mechanisms=(mechanism,),
     )
     counts = survey.grid.count(Examples.of([1], [0.62]))
     randomness = SystemRandomness()

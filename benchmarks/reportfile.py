@@ -20,7 +20,7 @@ from benchmarks.timing import three_digits
 from fedassay.client import make_answer
 from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy
-from fedassay.mechanisms import UnaryEncoding
+from fedassay.mechanisms import Privacy, UnaryEncoding
 from fedassay.randomness import SystemRandomness
 from fedassay.survey import Survey
 from fedassay.tally import Tally, TallyBuilder
@@ -90,7 +90,10 @@ def _row(name: str, run: Run) -> tuple[str, ...]:
 def _survey() -> Survey:
     mechanism = UnaryEncoding(Fraction(5))
     return Survey(
-        grid=Grid.uniform(_CELLS), hierarchy=Hierarchy.flat(_CELLS), mechanisms=(mechanism,)
+        privacy=Privacy.LOCAL,
+        grid=Grid.uniform(_CELLS),
+        hierarchy=Hierarchy.flat(_CELLS),
+        mechanisms=(mechanism,),
     )
 
 

@@ -11,6 +11,7 @@ from flwr.common.secure_aggregation.crypto import shamir as theirs
 from benchmarks.page import Aim, Section
 from benchmarks.timing import race, shown, three_digits
 from fedassay import ClientPolicy, Exact, Grid, Hierarchy, Survey, SystemRandomness
+from fedassay.mechanisms import Privacy
 from fedassay.secagg import (
     Identity,
     Named,
@@ -113,6 +114,7 @@ class _Cohort:
 
     def __init__(self, clients: int, *, is_pinned: bool) -> None:
         self.survey = Survey(
+            privacy=Privacy.SECURE,
             grid=Grid.uniform(_CELLS),
             hierarchy=Hierarchy.flat(_CELLS),
             mechanisms=(Exact(),),

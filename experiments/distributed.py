@@ -136,6 +136,7 @@ def _flat(examples: Examples, epsilon: Fraction) -> SurveyDesign:
     leaves = _leaves(examples, epsilon)
     clients = len(examples)
     survey = Survey(
+        privacy=Privacy.DISTRIBUTED,
         grid=Grid.uniform(leaves),
         hierarchy=Hierarchy.flat(leaves),
         mechanisms=(Polya(epsilon, 1, clients),),

@@ -173,7 +173,7 @@ def _grids(request: SurveyRequest) -> Iterator[Grid]:
             continue
         shapes = [Grid.uniform(leaves)]
         if leaves <= 64:
-            shapes.append(Grid.arcsine(leaves))
+            shapes.append(Grid.cubic(leaves))
         reference = request.reference
         if reference is not None and not isinstance(reference, np.ndarray):
             shapes = [Grid.warped(reference.scores, leaves, labels=reference.labels)]

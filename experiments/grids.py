@@ -37,7 +37,7 @@ def warped(examples: Examples, leaves: int) -> Grid:
 
 BLIND: dict[str, Callable[[int], Grid]] = {
     "uniform": Grid.uniform,
-    "arcsine": Grid.arcsine,
+    "arcsine": Grid.cubic,
     "logit": logit,
 }
 

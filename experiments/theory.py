@@ -24,13 +24,13 @@ from fedassay.examples import IntArray
 from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy
 from fedassay.histogram import ScoreHistogram
-from fedassay.mechanisms import Exact, Polya, Privacy, UnaryEncoding
+from fedassay.mechanisms import AnyMechanism, Exact, Polya, Privacy, UnaryEncoding
 from fedassay.metrics import accuracy, precision, recall, roc_auc
 from fedassay.planning import theory
 from fedassay.planning.request import Preset, SurveyRequest
 from fedassay.planning.search import SurveyDesign, design_survey
 from fedassay.planning.theory import Case, Constant
-from fedassay.survey import AnyMechanism, Survey
+from fedassay.survey import Survey
 
 _PAGE = Path(__file__).with_name("theory.md")
 _DATA = ROOT / "src" / "fedassay" / "data" / "theory.json"
@@ -137,6 +137,7 @@ def _flat_error(
 ) -> float:
     design = SurveyDesign(
         Survey(
+            privacy=case.privacy,
             grid=grid,
             hierarchy=Hierarchy.flat(grid.cells),
             mechanisms=(_mechanism(case),),

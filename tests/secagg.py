@@ -6,6 +6,7 @@ import numpy as np
 
 from fedassay import ClientPolicy, Exact, Grid, Hierarchy, Survey, SystemRandomness
 from fedassay.examples import IntArray
+from fedassay.mechanisms import Privacy
 from fedassay.secagg import (
     Identity,
     Named,
@@ -24,6 +25,7 @@ IDENTITIES = tuple(Identity.generate() for _ in range(200))
 
 def flat(cells: int = 3, *, minimum: int = 2, colluders: int = 0) -> Survey:
     return Survey(
+        privacy=Privacy.SECURE,
         grid=Grid.uniform(cells),
         hierarchy=Hierarchy.flat(cells),
         mechanisms=(Exact(),),

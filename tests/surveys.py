@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 
 from fedassay import Exact, Examples, Grid, Hierarchy, Report, Survey
-from fedassay.mechanisms import RandomizedResponse, UnaryEncoding
-from fedassay.survey import AnyMechanism, EveryLevel, OneLevel
+from fedassay.mechanisms import AnyMechanism, Privacy, RandomizedResponse, UnaryEncoding
+from fedassay.survey import EveryLevel, OneLevel
 from fedassay.tables.reading import ScoredClients
 
 REPORT_ID = bytes(range(16))
@@ -15,6 +15,7 @@ REPORT_ID = bytes(range(16))
 def small_survey(cells: int = 4, *, fanout: int = 2, minimum_reports: int = 1) -> Survey:
     hierarchy = Hierarchy.regular(cells, fanout)
     return Survey(
+        privacy=Privacy.SECURE,
         grid=Grid.uniform(cells),
         hierarchy=hierarchy,
         mechanisms=(Exact(),) * hierarchy.levels,
@@ -23,7 +24,12 @@ def small_survey(cells: int = 4, *, fanout: int = 2, minimum_reports: int = 1) -
 
 
 def flat_survey(grid: Grid) -> Survey:
-    return Survey(grid=grid, hierarchy=Hierarchy.flat(grid.cells), mechanisms=(Exact(),))
+    return Survey(
+        privacy=Privacy.SECURE,
+        grid=grid,
+        hierarchy=Hierarchy.flat(grid.cells),
+        mechanisms=(Exact(),),
+    )
 
 
 def local_survey(
@@ -46,10 +52,11 @@ def local_survey(
     # Uneven shares, so that a level taken for another shows.
     shares = tuple(Fraction(level + 1, levels * (levels + 1) // 2) for level in range(levels))
     return Survey(
+        privacy=Privacy.LOCAL,
         grid=Grid.uniform(cells),
         hierarchy=hierarchy,
         mechanisms=tuple(oracles),
-        levels=OneLevel(shares) if levels > 1 else EveryLevel(),
+        level_policy=OneLevel(shares) if levels > 1 else EveryLevel(),
         minimum_reports=1,
         allow_empty=allow_empty,
     )

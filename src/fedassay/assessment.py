@@ -13,6 +13,7 @@ from fedassay.files import Fields, read_json, write_json
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics import named_metrics
 from fedassay.survey import Survey
+from fedassay.survey_json import survey_from_json
 from fedassay.tally import Tally
 
 ASSESSMENT_FORMAT = "fedassay.assessment/1"
@@ -61,7 +62,7 @@ class Assessment:
         """Read an assessment file; its estimates are computed again from its tally."""
         where = str(path)
         fields = Fields(read_json(path, ASSESSMENT_FORMAT), where)
-        survey = Survey.from_json(fields.get("survey"), where=where)
+        survey = survey_from_json(fields.get("survey"), where=where)
         thresholds = tuple(fields.numbers("thresholds", 10_000))
         if not all(0.0 <= threshold <= 1.0 for threshold in thresholds):
             raise FileInvalid(f"{where}: thresholds must lie in [0, 1].")

@@ -118,7 +118,11 @@ def answer_counts(
             "protects nobody. Use engines.simulation to simulate."
         )
     policy.check(survey)
-    if isinstance(survey.levels, OneLevel) and survey.levels.by_hash and client_id is None:
+    if (
+        isinstance(survey.level_policy, OneLevel)
+        and survey.level_policy.by_hash
+        and client_id is None
+    ):
         raise SettingInvalid(
             "this survey draws a client's level from its id; found none. Pass a client id."
         )
@@ -156,11 +160,11 @@ def make_answer(
         most = 1 if survey.is_local else survey.unit.max_examples
         leaf_counts = at_most(leaf_counts, most, dice)
     level = None
-    if isinstance(survey.levels, OneLevel):
-        if survey.levels.by_hash and client_id is not None:
+    if isinstance(survey.level_policy, OneLevel):
+        if survey.level_policy.by_hash and client_id is not None:
             level = hashed_level(survey, client_id)
         elif not survey.is_local:
-            level = choose_level(survey.levels, dice)
+            level = choose_level(survey.level_policy, dice)
     if survey.is_local:
         return Answer(tuple(_blocks(survey, leaf_counts, level, randomness)))
     return Answer((_report(survey, leaf_counts, level, randomness),))

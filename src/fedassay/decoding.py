@@ -43,7 +43,7 @@ def decode(survey: Survey, tally: Tally, *, decode_options: DecodeOptions) -> Sc
     """
     tally.require(survey)
     require_enough(survey, tally)
-    if survey.is_exact and not isinstance(survey.levels, OneLevel):
+    if survey.is_exact and not isinstance(survey.level_policy, OneLevel):
         leaves = tally.per_level(survey)[-1].astype(np.float64)
         return ScoreHistogram(survey.grid.edges, leaves, NoNoise(), decode_options.smooth)
     levels = range(survey.hierarchy.levels)

@@ -26,9 +26,9 @@ def split_levels(
 ) -> tuple[list[IntArray], tuple[int, ...]]:
     """Leaf counts and number of the clients that report on each level, one example each."""
     levels = survey.hierarchy.levels
-    if not isinstance(survey.levels, OneLevel):
+    if not isinstance(survey.level_policy, OneLevel):
         return [leaf_counts] * levels, (clients,) * levels
-    shares = [float(share) for share in survey.levels.shares]
+    shares = [float(share) for share in survey.level_policy.client_fractions]
     split = generator.multinomial(leaf_counts, shares)
     silent = generator.multinomial(clients - int(leaf_counts.sum()), shares)
     return list(np.moveaxis(split, -1, 0)), tuple((split.sum(axis=(0, 1)) + silent).tolist())

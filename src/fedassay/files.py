@@ -1,42 +1,140 @@
-"""Small versioned JSON files, read as if a stranger had written them."""
+"""Files: canonical JSON, the one atomic write, the one fraction parser.
+
+Whatever is read here is read as if a stranger had written it.
+"""
 
 import json
 import os
 import re
-from collections.abc import Mapping
+import secrets
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from enum import Enum
 from fractions import Fraction
+from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from fedassay.errors import FileInvalid
+from fedassay.errors import FileInvalid, SettingInvalid
+
+_E = TypeVar("_E", bound=Enum)
 
 MAX_JSON_BYTES = 512 * 2**20
+LARGEST_SAFE_INTEGER = 2**53 - 1
 _FRACTION = re.compile(r"[0-9]{1,12}(/[1-9][0-9]{0,11})?")
+_NUMBER = re.compile(
+    r"-?([0-9]{1,12}(\.[0-9]{0,12})?|\.[0-9]{1,12})([eE]-?[0-9]{1,2})?|"
+    r"[0-9]{1,12}/[1-9][0-9]{0,11}"
+)
 
 
-def canonical(content: Mapping[str, Any]) -> bytes:
-    """One byte string per content: sorted keys, no spaces, shortest exact floats."""
-    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+def canonical(content: object) -> bytes:
+    """One byte string per content, the same in every language: RFC 8785.
 
+    Keys are sorted by UTF-16 code units, nothing is padded, numbers are written as
+    ECMAScript writes them.
 
-def read_json(path: Path, expected_format: str) -> dict[str, Any]:
-    """Read an object whose "format" is as expected; size is checked before reading."""
+    >>> canonical({"b": [1.0, 0.1, 1e-7], "a": None})
+    b'{"a":null,"b":[1,0.1,1e-7]}'
+    """
     try:
-        size = path.stat().st_size
-        if size > MAX_JSON_BYTES:
-            raise FileInvalid(
-                f"{path}: such files are at most {MAX_JSON_BYTES} bytes; found {size}. "
-                "This is probably another file."
-            )
-        content = json.loads(path.read_bytes(), parse_constant=_refuse_constant)
+        return _canonical(content).encode()
+    except UnicodeEncodeError as error:
+        raise FileInvalid("texts must be valid Unicode; found half a character.") from error
+
+
+def _canonical(content: object) -> str:
+    if content is None or isinstance(content, bool):
+        return {None: "null", True: "true", False: "false"}[content]
+    if isinstance(content, str):
+        return json.dumps(content, ensure_ascii=False)
+    if isinstance(content, int):
+        if abs(content) > LARGEST_SAFE_INTEGER:
+            raise FileInvalid("whole numbers in JSON stay below 2^53; found a larger one.")
+        return str(content)
+    if isinstance(content, float):
+        return number_text(content)
+    if isinstance(content, Mapping):
+        rising = sorted(content, key=lambda name: str(name).encode("utf-16-be"))
+        inside = (
+            f"{json.dumps(str(key), ensure_ascii=False)}:{_canonical(content[key])}"
+            for key in rising
+        )
+        return f"{{{','.join(inside)}}}"
+    if isinstance(content, Sequence):
+        return f"[{','.join(map(_canonical, content))}]"
+    raise FileInvalid(f"JSON has no {type(content).__name__}.")
+
+
+def number_text(value: float) -> str:
+    """A number as ECMAScript writes it: the fewest digits that read back as the same double.
+
+    >>> [number_text(x) for x in (0.0, -0.5, 1e21, 123456789012345680000.0, 5e-324)]
+    ['0', '-0.5', '1e+21', '123456789012345680000', '5e-324']
+    """
+    if not isfinite(value):
+        raise FileInvalid("JSON has no infinite or missing numbers; found one.")
+    if value == 0.0:
+        return "0"
+    sign = "-" if value < 0.0 else ""
+    mantissa, _, exponent = repr(abs(value)).partition("e")
+    whole, _, part = mantissa.partition(".")
+    digits = (whole + part).lstrip("0")
+    # The value is 0.digits x 10^point.
+    leading = len(whole + part) - len(digits)
+    point = len(whole) - leading + int(exponent or 0)
+    digits = digits.rstrip("0")
+    count = len(digits)
+    if count <= point <= 21:
+        return f"{sign}{digits}{'0' * (point - count)}"
+    if 0 < point <= 21:
+        return f"{sign}{digits[:point]}.{digits[point:]}"
+    if -6 < point <= 0:
+        return f"{sign}0.{'0' * -point}{digits}"
+    shown = digits if count == 1 else f"{digits[0]}.{digits[1:]}"
+    return f"{sign}{shown}e{point - 1:+d}"
+
+
+def parse_fraction(text: str, name: str) -> Fraction:
+    """Read 1, 0.5 or 1/3 exactly.
+
+    >>> parse_fraction("0.1", "epsilon")
+    Fraction(1, 10)
+    """
+    if not _NUMBER.fullmatch(text):
+        raise SettingInvalid(f"{name} must be a number such as 1, 0.5 or 1/3; found {text[:40]!r}.")
+    return Fraction(text)
+
+
+def read_json(path: Path, expected_format: str, *, most: int = MAX_JSON_BYTES) -> dict[str, Any]:
+    """Read an object whose "format" is as expected; size is checked before reading."""
+    return check_format(read_object(path, most=most), expected_format, str(path))
+
+
+def read_object(path: Path, *, most: int = MAX_JSON_BYTES) -> object:
+    """Read any JSON file of at most so many bytes."""
+    try:
+        with path.open("rb") as stream:
+            # One byte more than allowed tells, whatever the file system says of the size.
+            data = stream.read(most + 1)
     except OSError as error:
         raise FileInvalid(f"{path}: cannot be read ({error.strerror}). Check the path.") from error
+    if len(data) > most:
+        raise FileInvalid(
+            f"{path}: such files are at most {most:,} bytes; this one is larger. "
+            "This is probably another file."
+        )
+    return parse_json(data, str(path))
+
+
+def parse_json(data: bytes, where: str) -> object:
+    """Untrusted bytes as JSON: no constants beyond the standard, no name twice."""
+    try:
+        return json.loads(data, parse_constant=_refuse_constant, object_pairs_hook=_each_name_once)
     except (ValueError, RecursionError) as error:
         raise FileInvalid(
-            f"{path}: not a JSON file, or cut short. Copy it again from its source."
+            f"{where}: not a JSON file, or cut short. Copy it again from its source."
         ) from error
-    return check_format(content, expected_format, str(path))
 
 
 def check_format(content: object, expected_format: str, where: str) -> dict[str, Any]:
@@ -50,24 +148,47 @@ def check_format(content: object, expected_format: str, where: str) -> dict[str,
     return content
 
 
-def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write whole or not at all: a crash leaves the old file in place."""
+PRIVATE, PUBLIC = 0o600, 0o644
+
+
+def write_json(path: Path, content: Mapping[str, Any], *, mode: int = PRIVATE) -> None:
+    """Write a JSON file, whole or not at all."""
+    write_whole(path, json.dumps(content, allow_nan=False).encode() + b"\n", mode=mode)
+
+
+def write_whole(path: Path, content: bytes, *, mode: int = PRIVATE) -> int:
+    """Write whole or not at all: a crash leaves the old file in place; returns how many bytes.
+
+    Unless `mode` says otherwise, only the owner may read the file. A name that somebody
+    planted in the folder is neither followed nor used.
+    """
     if not path.name:
         raise FileInvalid(f"{path}: this is a folder. Name a file.")
-    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
-        with draft.open("w", encoding="utf-8") as stream:
-            json.dump(content, stream, allow_nan=False)
-            stream.write("\n")
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
         draft.replace(path)
+        _sync_folder(path.parent)
     except OSError as error:
         with suppress(OSError):
             draft.unlink()
         raise FileInvalid(
             f"{path}: cannot be written ({error.strerror}). Choose a folder you may write to."
         ) from error
+    return len(content)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a new name survive a loss of power."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 class Fields:
@@ -84,6 +205,14 @@ class Fields:
         if name not in self._content:
             raise FileInvalid(f'{self._where}: field "{name}" is missing. The file is incomplete.')
         return self._content[name]
+
+    def has(self, *names: str) -> bool:
+        """Whether any of these fields is there."""
+        return any(name in self._content for name in names)
+
+    def inside(self, name: str) -> "Fields":
+        """An object within this one."""
+        return Fields(self.get(name), f"{self._where}, {name}")
 
     def integer(self, name: str, low: int, high: int) -> int:
         """A whole number within limits."""
@@ -108,6 +237,24 @@ class Fields:
         if not isinstance(value, str) or len(value) > 1000:
             raise FileInvalid(f'{self._where}: "{name}" must be a short text.')
         return value
+
+    def one_of(self, kinds: type[_E], name: str) -> _E:
+        """The member of an enum whose value the field is."""
+        known = {member.value: member for member in kinds}
+        value = self.get(name)
+        if not isinstance(value, str) or value not in known:
+            raise FileInvalid(
+                f'{self._where}: "{name}" is one of {", ".join(known)}; found {_shown(value)}.'
+            )
+        return known[value]
+
+    def must_be(self, name: str, value: str) -> None:
+        """A text that can be computed from the rest, and is."""
+        if self.get(name) != value:
+            raise FileInvalid(
+                f'{self._where}: "{name}" must be "{value}", as the other fields have it; found '
+                f"{_shown(self.get(name))}. The file was changed, or made by another rule."
+            )
 
     def fraction(self, name: str) -> Fraction:
         """An exact rational, written "p/q" or "p"."""
@@ -168,3 +315,10 @@ def _shown(value: object) -> str:
 
 def _refuse_constant(name: str) -> float:
     raise ValueError(name)
+
+
+def _each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        raise ValueError("a name stands twice in one object")
+    return content

@@ -3,11 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fedassay.errors import SettingInvalid
+from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.examples import (
     Examples,
     FloatArray,
@@ -16,13 +17,13 @@ from fedassay.examples import (
     checked_labels,
     checked_scores,
 )
+from fedassay.files import Fields
+from fedassay.grid_rules import EPS_BITS, MAX_CELLS, GridRule, RuleKind
 
-MAX_CELLS = 2**20
+MAX_EXPLICIT_EDGES = 2**16 + 1
 _FINEST_BITS = 18
 _CHUNK_ROWS = 2**16
 _FEW_ROWS = 2**13
-# scikit-learn clips probabilities to [eps, 1 - eps] in its log loss.
-_EPS_BITS = 52
 _FEW_SPLITS = 16
 _ISOLATION = 2.0**-20
 
@@ -39,6 +40,8 @@ class Grid:
     """
 
     edges: FloatArray
+    rule: GridRule | None = None
+    """What most of the edges were made by, if anything: files name it instead of them."""
     _hash: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -46,10 +49,14 @@ class Grid:
         _check_edges(edges)
         edges.flags.writeable = False
         object.__setattr__(self, "edges", edges)
-        object.__setattr__(self, "_hash", hash(edges.tobytes()))
+        object.__setattr__(self, "_hash", hash((edges.tobytes(), self.rule)))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Grid) and np.array_equal(self.edges, other.edges)
+        return (
+            isinstance(other, Grid)
+            and self.rule == other.rule
+            and np.array_equal(self.edges, other.edges)
+        )
 
     def __hash__(self) -> int:
         return self._hash
@@ -60,22 +67,24 @@ class Grid:
         return len(self.edges) - 1
 
     @classmethod
-    def uniform(cls, cells: int) -> "Grid":
-        """Cells of equal width, as in the paper (`app:scorehist`, 2^h segments)."""
-        _check_cell_count(cells)
-        return cls(np.arange(cells + 1) / cells)
+    def by_rule(cls, rule: GridRule) -> "Grid":
+        """The edges that a rule makes."""
+        return cls(rule.edges(), rule)
 
     @classmethod
-    def arcsine(cls, cells: int) -> "Grid":
-        """Equal steps of arcsin(sqrt(score)): finer towards 0 and 1, where scores pile up.
+    def uniform(cls, cells: int) -> "Grid":
+        """Cells of equal width, as in the paper (`app:scorehist`, 2^h segments)."""
+        return cls.by_rule(GridRule(RuleKind.UNIFORM, cells))
+
+    @classmethod
+    def cubic(cls, cells: int) -> "Grid":
+        """Edges 3u^2 - 2u^3 at equal steps of u: finer towards 0 and 1, where scores pile up.
 
         Differs: the paper cuts [0, 1] evenly. Without a reference this shape loses several
-        times less to binning on skewed scores (docs/adr/0004-arcsine-grid.md).
+        times less to binning on skewed scores (docs/adr/0004-arcsine-grid.md,
+        docs/adr/0012-grids-by-rule.md).
         """
-        _check_cell_count(cells)
-        edges = np.sin(0.5 * np.pi * np.arange(cells + 1) / cells) ** 2
-        edges[0], edges[-1] = 0.0, 1.0
-        return cls(edges)
+        return cls.by_rule(GridRule(RuleKind.CUBIC, cells))
 
     @classmethod
     def fine(cls, cells: int = 2**14) -> "Grid":
@@ -84,11 +93,7 @@ class Grid:
         For sums without noise, where cells cost nothing: scores of exactly 0 and 1,
         and log loss near them, keep cells of their own.
         """
-        _check_cell_count(cells)
-        inner = np.arange(1, cells) / cells
-        tails = 2.0 ** -np.arange(_EPS_BITS, 0, -1)
-        tails = tails[tails < 1.0 / cells]
-        return cls(np.concatenate([[0.0], tails, inner, 1.0 - tails[::-1], [1.0]]))
+        return cls.by_rule(GridRule(RuleKind.FINE, cells))
 
     @classmethod
     def explicit(cls, edges: npt.ArrayLike) -> "Grid":
@@ -140,7 +145,7 @@ class Grid:
             ]
         )
         # A cut at 0 would be no cell at all; this one parts 0 from what log loss tells apart.
-        cuts = np.where(cuts == 0.0, 2.0**-_EPS_BITS, cuts)
+        cuts = np.where(cuts == 0.0, 2.0**-EPS_BITS, cuts)
         cuts = np.unique(cuts[cuts < 1.0])
         return cls(np.concatenate([[0.0], _rounded(cuts, values[heavy]), [1.0]]))
 
@@ -169,7 +174,7 @@ class Grid:
             else:
                 edges = np.insert(edges, place, threshold)
                 fixed = np.insert(fixed, place, True)
-        return Grid(edges)
+        return Grid(edges, self.rule)
 
     def with_ends(self) -> "Grid":
         """Give scores of exactly 0 and 1 cells of their own, with what log loss clips to them.
@@ -177,8 +182,45 @@ class Grid:
         >>> Grid.uniform(2).with_ends().locate([0.0, 0.1, 1.0]).tolist()
         [0, 1, 3]
         """
-        ends = np.array([2.0**-_EPS_BITS, 1.0 - 2.0**-_EPS_BITS])
-        return Grid(np.unique(np.concatenate([self.edges, ends])))
+        ends = np.array([2.0**-EPS_BITS, 1.0 - 2.0**-EPS_BITS])
+        return Grid(np.unique(np.concatenate([self.edges, ends])), self.rule)
+
+    def to_json(self) -> dict[str, Any]:
+        """The rule with the edges that it lacks or has too many of, or all edges."""
+        if self.rule is None:
+            return {"kind": "edges", "edges": self.edges.tolist()}
+        made = self.rule.edges()
+        content: dict[str, Any] = {"kind": self.rule.kind.value, "cells": self.rule.cells}
+        without = np.flatnonzero(~np.isin(made, self.edges)).tolist()
+        added = self.edges[~np.isin(self.edges, made)].tolist()
+        if without or added:
+            content |= {"without": without, "with": added}
+        return content
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> "Grid":
+        """Rebuild a grid from untrusted JSON."""
+        kind = fields.text("kind")
+        if kind == "edges":
+            fields.only("kind", "edges")
+            return cls.explicit(fields.numbers("edges", MAX_EXPLICIT_EDGES))
+        kinds = {rule.value: rule for rule in RuleKind}
+        if kind not in kinds:
+            raise FileInvalid(
+                f"a grid is one of {', '.join([*kinds, 'edges'])}; found {kind[:40]!r}. "
+                "Use the fedassay version that wrote the survey."
+            )
+        rule = GridRule(kinds[kind], fields.integer("cells", 1, MAX_CELLS))
+        if not fields.has("without", "with"):
+            fields.only("kind", "cells")
+            return cls.by_rule(rule)
+        fields.only("kind", "cells", "without", "with")
+        made = rule.edges()
+        without = fields.integers("without", MAX_EXPLICIT_EDGES)
+        if not all(0 < index < len(made) - 1 for index in without):
+            raise FileInvalid('"without" must name inner edges by their number; it does not.')
+        added = fields.numbers("with", MAX_EXPLICIT_EDGES)
+        return cls(np.unique(np.concatenate([np.delete(made, without), added])), rule)
 
     def locate(self, scores: npt.ArrayLike) -> IntArray:
         """Return the cell of each score; scores must be valid."""
@@ -295,7 +337,7 @@ def _just_below(values: FloatArray) -> FloatArray:
     previous = np.concatenate([[0.0], values[:-1]])
     below = np.maximum(previous, values - _ISOLATION)
     # Scores of exactly 0 keep company only with what log loss clips to the same value.
-    return np.where(values <= 2.0**-_EPS_BITS, 2.0**-_EPS_BITS, below)
+    return np.where(values <= 2.0**-EPS_BITS, 2.0**-EPS_BITS, below)
 
 
 def _quantile_cuts(values: FloatArray, mass: FloatArray, cells: int) -> FloatArray:

@@ -3,12 +3,14 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from math import prod
+from typing import Any
 
 import numpy as np
 
-from fedassay.errors import SettingInvalid
+from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.examples import IntArray
-from fedassay.grid import MAX_CELLS
+from fedassay.files import Fields
+from fedassay.grid_rules import MAX_CELLS
 
 MAX_LEVELS = 255
 MAX_TREE_LEVELS = 20
@@ -26,6 +28,10 @@ class Levels(ABC):
     @abstractmethod
     def starts(self, level: int) -> IntArray:
         """The first leaf of each cell of a level."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """What a survey's file says of the levels; the grid says how many leaves there are."""
 
     @property
     def levels(self) -> int:
@@ -123,6 +129,10 @@ class Hierarchy(Levels):
         """The first leaf of each cell of a level."""
         return np.arange(0, self.leaves, self.blocks[level])
 
+    def to_json(self) -> dict[str, Any]:
+        """Fan-outs, top down."""
+        return {"kind": "tree", "fanouts": list(self.fanouts)}
+
     def ends(self, level: int) -> IntArray:
         """One past the last leaf of each cell of a level."""
         return np.minimum(self.starts(level) + self.blocks[level], self.leaves)
@@ -164,6 +174,28 @@ class Interleaved(Levels):
     def starts(self, level: int) -> IntArray:
         """The first leaf of each cell of a level."""
         return np.concatenate([[0], np.arange(level + 1, self.leaves, self.step)])
+
+    def to_json(self) -> dict[str, Any]:
+        """The step between a level's cuts."""
+        return {"kind": "interleaved", "step": self.step}
+
+
+AnyLevels = Hierarchy | Interleaved
+
+
+def levels_from_json(fields: Fields, leaves: int) -> AnyLevels:
+    """Rebuild levels over so many leaves from untrusted JSON."""
+    kind = fields.text("kind")
+    if kind == "tree":
+        fields.only("kind", "fanouts")
+        return Hierarchy(leaves, tuple(fields.integers("fanouts", MAX_TREE_LEVELS)))
+    if kind == "interleaved":
+        fields.only("kind", "step")
+        return Interleaved(leaves, fields.integer("step", 1, MAX_LEVELS))
+    raise FileInvalid(
+        f"levels are a tree or interleaved; found {kind[:40]!r}. "
+        "Use the fedassay version that wrote the survey."
+    )
 
 
 def fanouts_for(leaves: int, levels: int) -> tuple[int, ...]:

@@ -7,36 +7,35 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from fedassay.errors import FileInvalid, SettingInvalid
-from fedassay.files import Fields, canonical, check_format, read_json, write_json
-from fedassay.grid import MAX_CELLS, Grid
-from fedassay.hierarchy import MAX_LEVELS, Hierarchy, Interleaved
+from fedassay.errors import SettingInvalid
+from fedassay.files import PUBLIC, canonical, write_json
+from fedassay.grid import Grid
+from fedassay.hierarchy import AnyLevels, Hierarchy, Interleaved
 from fedassay.mechanisms import (
+    AnyMechanism,
     Exact,
     Guarantee,
     LocalMechanism,
     Neighbours,
     Polya,
+    Privacy,
     RandomizedResponse,
-    UnaryEncoding,
     Unit,
-    UnitKind,
 )
-from fedassay.mechanisms.law import MAX_EXAMPLES
 
-AnyLevels = Hierarchy | Interleaved
-AnyMechanism = Exact | Polya | UnaryEncoding | RandomizedResponse
-
-SURVEY_FORMAT = "fedassay.survey/1"
+SURVEY_FORMAT = "fedassay.survey/2"
 MAX_CLIENTS = 2**31
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+_SUM_ONLY = "secure aggregation, or whoever adds up the reports, to reveal only the sum"
 
 
 @dataclass(frozen=True, slots=True)
 class EveryLevel:
     """Each client reports on every level; what the levels cost adds up."""
+
+    def to_json(self) -> dict[str, Any]:
+        """What a survey's file says of it."""
+        return {"kind": "every"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +48,30 @@ class OneLevel:
     Guarantee: the choice does not depend on the data, so a client pays for one level only.
     """
 
-    shares: tuple[Fraction, ...]
+    client_fractions: tuple[Fraction, ...]
     by_hash: bool = False
 
+    def to_json(self) -> dict[str, Any]:
+        """What a survey's file says of it."""
+        fractions = [str(fraction) for fraction in self.client_fractions]
+        return {"kind": "one", "client_fractions": fractions, "by_hash": self.by_hash}
+
     def __post_init__(self) -> None:
-        if min(self.shares) <= 0 or sum(self.shares) != 1:
+        if not self.client_fractions or not all(
+            isinstance(fraction, Fraction) for fraction in self.client_fractions
+        ):
+            raise SettingInvalid("the levels' shares of clients must be Fractions, one or more.")
+        if min(self.client_fractions) <= 0 or sum(self.client_fractions) != 1:
             raise SettingInvalid(
                 "the levels' shares of clients must be positive and add up to 1; found "
-                f"{', '.join(map(str, self.shares))}."
+                f"{', '.join(map(str, self.client_fractions))}."
             )
 
 
 LevelPolicy = EveryLevel | OneLevel
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
     """One question to all clients: grid, hierarchy, mechanism per level, and the promise.
 
@@ -71,10 +79,11 @@ class Survey:
     report carries.
     """
 
+    privacy: Privacy
     grid: Grid
     hierarchy: AnyLevels
     mechanisms: tuple[AnyMechanism, ...]
-    levels: LevelPolicy = EveryLevel()
+    level_policy: LevelPolicy = EveryLevel()
     unit: Unit = Unit()
     minimum_reports: int = 2
     """Below this many reports on a level, nothing is decoded and no noise guarantee holds."""
@@ -86,7 +95,8 @@ class Survey:
     fingerprint: bytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if isinstance(self.hierarchy, Interleaved) and not isinstance(self.levels, OneLevel):
+        self._check_types()
+        if isinstance(self.hierarchy, Interleaved) and not isinstance(self.level_policy, OneLevel):
             raise SettingInvalid(
                 "interleaved levels are for clients that report on one level each; found every "
                 "level. Use a tree."
@@ -110,11 +120,13 @@ class Survey:
                 f"colluders must be from 0 to below minimum_reports, which is "
                 f"{self.minimum_reports}; found {self.colluders}. Ask for more reports."
             )
-        if isinstance(self.levels, OneLevel) and len(self.levels.shares) != self.hierarchy.levels:
+        policy, levels = self.level_policy, self.hierarchy.levels
+        if isinstance(policy, OneLevel) and len(policy.client_fractions) != levels:
             raise SettingInvalid(
-                f"there must be one share of clients for each of {self.hierarchy.levels} levels; "
-                f"found {len(self.levels.shares)}."
+                f"there must be one share of clients for each of {levels} levels; "
+                f"found {len(policy.client_fractions)}."
             )
+        self._check_privacy()
         self._check_noise()
         self._check_local()
         if self.model_digest is not None and not _DIGEST.fullmatch(self.model_digest):
@@ -125,6 +137,42 @@ class Survey:
         digest = hashlib.sha256(canonical(self.to_json())).digest()
         object.__setattr__(self, "fingerprint", digest)
 
+    def _check_types(self) -> None:
+        """Choices are members of their types, never texts that look like them."""
+        wanted: dict[str, tuple[type, ...]] = {
+            "privacy": (Privacy,),
+            "grid": (Grid,),
+            "hierarchy": (Hierarchy, Interleaved),
+            "level_policy": (EveryLevel, OneLevel),
+            "unit": (Unit,),
+            "minimum_reports": (int,),
+            "colluders": (int,),
+            "allow_empty": (bool,),
+        }
+        for name, kinds in wanted.items():
+            value = getattr(self, name)
+            if not isinstance(value, kinds) or (kinds == (int,) and isinstance(value, bool)):
+                raise SettingInvalid(
+                    f"a survey's {name} must be a {' or '.join(k.__name__ for k in kinds)}; found "
+                    f"{value!r:.40}. fedassay.new_survey takes texts and numbers."
+                )
+
+    def _check_privacy(self) -> None:
+        """The mechanisms are those of the privacy model."""
+        match self.privacy:
+            case Privacy.SECURE:
+                fitting: type = Exact
+            case Privacy.DISTRIBUTED:
+                fitting = Polya
+            case Privacy.LOCAL:
+                fitting = LocalMechanism
+        if not all(isinstance(mechanism, fitting) for mechanism in self.mechanisms):
+            kinds = ", ".join(str(getattr(m, "kind", m))[:40] for m in self.mechanisms)
+            raise SettingInvalid(
+                f"{self.privacy.value} privacy goes with {fitting.__name__} mechanisms on every "
+                f"level; found {kinds}."
+            )
+
     def _check_noise(self) -> None:
         for mechanism in self.mechanisms:
             if not isinstance(mechanism, Polya):
@@ -134,10 +182,11 @@ class Survey:
                     "distributed noise needs minimum_reports of at least 2; found "
                     f"{self.minimum_reports}. One client alone is local differential privacy."
                 )
-            if mechanism.shares != self.minimum_reports - self.colluders:
+            if mechanism.noise_shares != self.minimum_reports - self.colluders:
                 raise SettingInvalid(
                     "noise must be sized for minimum_reports - colluders = "
-                    f"{self.minimum_reports - self.colluders} shares; found {mechanism.shares}."
+                    f"{self.minimum_reports - self.colluders} shares; found "
+                    f"{mechanism.noise_shares}."
                 )
             if mechanism.sensitivity != self.unit.sensitivity:
                 raise SettingInvalid(
@@ -149,9 +198,7 @@ class Survey:
         local = [m for m in self.mechanisms if isinstance(m, LocalMechanism)]
         if not local:
             return
-        if len(local) < len(self.mechanisms):
-            raise SettingInvalid("a survey is local on every level or on none; found a mixture.")
-        if len(local) > 1 and not isinstance(self.levels, OneLevel):
+        if len(local) > 1 and not isinstance(self.level_policy, OneLevel):
             raise SettingInvalid(
                 "under local privacy a client reports on one level; found every level. "
                 "Give each level a share of the clients."
@@ -168,12 +215,12 @@ class Survey:
     @property
     def is_local(self) -> bool:
         """Whether every report protects itself."""
-        return isinstance(self.mechanisms[0], LocalMechanism)
+        return self.privacy is Privacy.LOCAL
 
     @property
     def samples_clients(self) -> bool:
         """Whether a level hears from clients drawn at random, each with its own noise."""
-        return self.is_local or isinstance(self.levels, OneLevel)
+        return self.is_local or isinstance(self.level_policy, OneLevel)
 
     @property
     def total_is_known(self) -> bool:
@@ -188,14 +235,18 @@ class Survey:
     @property
     def guarantee(self) -> Guarantee:
         """What this survey promises to a client."""
-        epsilon = self.epsilon
-        sum_only = "secure aggregation, or whoever adds up the reports, to reveal only the sum"
-        neighbours = Neighbours.REPLACE if self.is_local else Neighbours.ADD_OR_REMOVE
+        match self.privacy:
+            case Privacy.SECURE:
+                neighbours, trust = None, _SUM_ONLY
+            case Privacy.DISTRIBUTED:
+                neighbours, trust = Neighbours.ADD_OR_REMOVE, _SUM_ONLY
+            case Privacy.LOCAL:
+                neighbours, trust = Neighbours.REPLACE, "nobody"
         return Guarantee(
-            epsilon=epsilon,
-            neighbours=None if epsilon is None else neighbours,
+            epsilon=self.epsilon,
+            neighbours=neighbours,
             unit=self.unit,
-            trust="nobody" if self.is_local else sum_only,
+            trust=trust,
             minimum_reports=self.minimum_reports,
             colluders=self.colluders,
         )
@@ -203,19 +254,20 @@ class Survey:
     @property
     def epsilon(self) -> Fraction | None:
         """What one unit spends in all, or None when a level is exact."""
-        spent = [m.epsilon for m in self.mechanisms if not isinstance(m, Exact)]
+        spent = [m.epsilon_spent for m in self.mechanisms if m.epsilon_spent is not None]
         if len(spent) < len(self.mechanisms):
             return None
-        return max(spent) if isinstance(self.levels, OneLevel) else sum(spent, Fraction(0))
+        return max(spent) if isinstance(self.level_policy, OneLevel) else sum(spent, Fraction(0))
 
     def to_json(self) -> dict[str, Any]:
         """The canonical content, from which the fingerprint is made."""
         return {
             "format": SURVEY_FORMAT,
-            "grid": _grid_json(self.grid),
-            "hierarchy": _hierarchy_json(self.hierarchy),
-            "levels": _levels_json(self.levels),
-            "mechanisms": [_mechanism_json(mechanism) for mechanism in self.mechanisms],
+            "privacy": self.privacy.value,
+            "grid": self.grid.to_json(),
+            "hierarchy": self.hierarchy.to_json(),
+            "level_policy": self.level_policy.to_json(),
+            "mechanisms": [mechanism.to_json() for mechanism in self.mechanisms],
             "unit": {"kind": self.unit.kind.value, "max_examples": self.unit.max_examples},
             "minimum_reports": self.minimum_reports,
             "colluders": self.colluders,
@@ -223,131 +275,6 @@ class Survey:
             "model_digest": self.model_digest,
         }
 
-    @classmethod
-    def from_json(cls, content: object, *, where: str = "survey") -> "Survey":
-        """Rebuild a survey from untrusted JSON; anything unknown is refused."""
-        fields = Fields(check_format(content, SURVEY_FORMAT, where), where)
-        fields.only(
-            "format", "grid", "hierarchy", "levels", "mechanisms", "unit", "minimum_reports",
-            "colluders", "allow_empty", "model_digest",
-        )  # fmt: skip
-        try:
-            grid = _grid_from_json(Fields(fields.get("grid"), f"{where}, grid"))
-            hierarchy = _hierarchy_from_json(
-                Fields(fields.get("hierarchy"), f"{where}, hierarchy"), grid.cells
-            )
-            digest = fields.get("model_digest")
-            unit = _unit_from_json(Fields(fields.get("unit"), f"{where}, unit"))
-            minimum = fields.integer("minimum_reports", 1, MAX_CLIENTS)
-            colluders = fields.integer("colluders", 0, minimum - 1)
-            return cls(
-                grid=grid,
-                hierarchy=hierarchy,
-                mechanisms=_mechanisms_from_json(fields, hierarchy, unit, minimum - colluders),
-                levels=_levels_from_json(Fields(fields.get("levels"), f"{where}, levels")),
-                unit=unit,
-                minimum_reports=minimum,
-                colluders=colluders,
-                allow_empty=fields.boolean("allow_empty"),
-                model_digest=None if digest is None else fields.text("model_digest"),
-            )
-        except SettingInvalid as error:
-            raise FileInvalid(f"{where}: {error}") from error
-
-    def save(self, path: Path) -> None:
-        """Write the survey file."""
-        write_json(path, self.to_json())
-
-    @classmethod
-    def load(cls, path: Path) -> "Survey":
-        """Read a survey file."""
-        return cls.from_json(read_json(path, SURVEY_FORMAT), where=str(path))
-
-
-def _grid_json(grid: Grid) -> dict[str, Any]:
-    if grid == Grid.uniform(grid.cells):
-        return {"kind": "uniform", "cells": grid.cells}
-    return {"kind": "edges", "edges": grid.edges.tolist()}
-
-
-def _grid_from_json(fields: Fields) -> Grid:
-    if fields.text("kind") == "uniform":
-        fields.only("kind", "cells")
-        return Grid.uniform(fields.integer("cells", 1, MAX_CELLS))
-    fields.only("kind", "edges")
-    return Grid.explicit(np.array(fields.numbers("edges", MAX_CELLS + 1)))
-
-
-def _hierarchy_json(hierarchy: AnyLevels) -> dict[str, Any]:
-    if isinstance(hierarchy, Interleaved):
-        return {"kind": "interleaved", "step": hierarchy.step}
-    return {"kind": "tree", "fanouts": list(hierarchy.fanouts)}
-
-
-def _hierarchy_from_json(fields: Fields, leaves: int) -> AnyLevels:
-    if fields.text("kind") == "interleaved":
-        fields.only("kind", "step")
-        return Interleaved(leaves, fields.integer("step", 1, MAX_LEVELS))
-    fields.only("kind", "fanouts")
-    return Hierarchy(leaves, tuple(fields.integers("fanouts", MAX_LEVELS)))
-
-
-def _mechanism_json(mechanism: AnyMechanism) -> dict[str, Any]:
-    if isinstance(mechanism, Exact):
-        return {"kind": mechanism.kind}
-    return {"kind": mechanism.kind, "epsilon": str(mechanism.epsilon)}
-
-
-def _mechanisms_from_json(
-    fields: Fields, hierarchy: AnyLevels, unit: Unit, shares: int
-) -> tuple[AnyMechanism, ...]:
-    raw = fields.get("mechanisms")
-    if not isinstance(raw, list) or len(raw) != hierarchy.levels:
-        raise FileInvalid('"mechanisms" must list one mechanism per level.')
-    allow_empty = fields.boolean("allow_empty")
-    found: list[AnyMechanism] = []
-    for item, cells in zip(raw, hierarchy.cells_per_level, strict=True):
-        inner = Fields(item, "mechanism")
-        kind = inner.text("kind")
-        if kind == Exact.kind:
-            inner.only("kind")
-            found.append(Exact())
-            continue
-        inner.only("kind", "epsilon")
-        epsilon = inner.fraction("epsilon")
-        if kind == Polya.kind:
-            found.append(Polya(epsilon, unit.sensitivity, shares))
-        elif kind == UnaryEncoding.kind:
-            found.append(UnaryEncoding(epsilon))
-        elif kind == RandomizedResponse.kind:
-            found.append(RandomizedResponse(epsilon, cells, allow_empty))
-        else:
-            raise FileInvalid(
-                f"mechanisms are exact, polya, oue or grr; found {kind[:40]!r}. "
-                "Use the fedassay version that wrote the survey."
-            )
-    return tuple(found)
-
-
-def _levels_json(levels: LevelPolicy) -> dict[str, Any]:
-    if isinstance(levels, OneLevel):
-        shares = [str(share) for share in levels.shares]
-        return {"policy": "one", "shares": shares, "by_hash": levels.by_hash}
-    return {"policy": "every"}
-
-
-def _levels_from_json(fields: Fields) -> LevelPolicy:
-    if fields.text("policy") == "every":
-        fields.only("policy")
-        return EveryLevel()
-    fields.only("policy", "shares", "by_hash")
-    return OneLevel(tuple(fields.fractions("shares", MAX_LEVELS)), fields.boolean("by_hash"))
-
-
-def _unit_from_json(fields: Fields) -> Unit:
-    fields.only("kind", "max_examples")
-    kinds = {kind.value: kind for kind in UnitKind}
-    kind = fields.text("kind")
-    if kind not in kinds:
-        raise FileInvalid(f"the unit of privacy is one of {sorted(kinds)}; found {kind[:40]!r}.")
-    return Unit(kinds[kind], fields.integer("max_examples", 1, MAX_EXAMPLES))
+    def save(self, path: str | Path) -> None:
+        """Write the survey file, whole or not at all; everybody may read it."""
+        write_json(Path(path), self.to_json(), mode=PUBLIC)

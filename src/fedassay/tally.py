@@ -16,7 +16,7 @@ from fedassay.errors import (
 from fedassay.examples import IntArray
 from fedassay.files import Fields, check_format
 from fedassay.survey import EveryLevel, OneLevel, Survey
-from fedassay.wire import REPORT_ID_BYTES, Block, Message
+from fedassay.wire import REPORT_ID_BYTES, Block, Message, local_mechanism
 
 TALLY_FORMAT = "fedassay.tally/1"
 
@@ -95,7 +95,7 @@ class Tally:
 
     def clients(self, survey: Survey) -> int:
         """How many reports were counted in all."""
-        if isinstance(survey.levels, OneLevel):
+        if isinstance(survey.level_policy, OneLevel):
             return sum(self.reports)
         return self.reports[0]
 
@@ -132,7 +132,7 @@ class Tally:
         reports = fields.integers("reports", survey.hierarchy.levels)
         if len(reports) != survey.hierarchy.levels or min(reports) < 0:
             raise FileInvalid(f'{where}: "reports" must hold a count for every level.')
-        if isinstance(survey.levels, EveryLevel) and len(set(reports)) > 1:
+        if isinstance(survey.level_policy, EveryLevel) and len(set(reports)) > 1:
             raise FileInvalid(f"{where}: every report is on every level; the counts differ.")
         tally = cls(
             bytes.fromhex(_hex(fields.text("fingerprint"), 32, where)),
@@ -179,9 +179,12 @@ class TallyBuilder:
         else:
             self._reports[report.level] += report.reports
         place = self._place(report.level)
-        size = len(self._counters[place])
-        sums = report.sums(size) if isinstance(report, Block) else report.counters
-        self._counters[place] += sums
+        if isinstance(report, Block):
+            size = place.stop - place.start
+            mechanism = local_mechanism(self._survey, report.level)
+            self._counters[place] += mechanism.sums(report.rows, size)
+        else:
+            self._counters[place] += report.counters
         self._report_ids.add(report.report_id)
 
     def _place(self, level: int | None) -> slice:

@@ -1,11 +1,11 @@
 """Reports, and their bytes.
 
-A message, little-endian, version 1:
+A message, little-endian, version 2:
 
     offset  bytes  field
     0       4      magic "FASR"
-    4       1      version, 1
-    5       1      encoding: 0 dense, 1 sparse, 2 bits, 3 values
+    4       1      version, 2
+    5       1      encoding: 0 dense, 1 sparse, 2 rows
     6       1      level, or 255 for all levels
     7       1      zero
     8       32     survey fingerprint
@@ -14,37 +14,37 @@ A message, little-endian, version 1:
     60      ...    the body, by encoding:
                    0: n int32 counters
                    1: n pairs (uint32 index, int32 counter), indices rising
-                   2: n reports of ceil(d/8) bytes: d bits, least significant first, then zeros
-                   3: n reports of 4 bytes: a value below d, or d where nothing may be said
+                   2: n locally private reports, each a row of as many bytes as the level's
+                      mechanism has them: for oue ceil(d/8), d bits, least significant first,
+                      then zeros; for grr 4, a value below d, or d where nothing may be said
     end-4   4      CRC-32 of everything before it
 
 Counters, bits and values run over levels from the coarsest, within a level over negatives
 then positives, within a label over cells; d is twice the level's cells. Encodings 0 and 1
-hold one client's counters, 2 and 3 a block of locally private reports. A report file is one
+hold one client's counters, 2 a block of locally private reports. A report file is one
 message after the other.
 """
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
-from fedassay.errors import ReportForeign, ReportMalformed, ReportTooLarge
+from fedassay.errors import ReportForeign, ReportMalformed, ReportTooLarge, SurveyMismatch
 from fedassay.examples import IntArray
-from fedassay.mechanisms import RandomizedResponse, UnaryEncoding
-from fedassay.mechanisms.bit_count import count_bits
+from fedassay.mechanisms import LocalMechanism
+from fedassay.mechanisms.base import Rows
 from fedassay.survey import EveryLevel, OneLevel, Survey
 
 REPORT_ID_BYTES = 16
 MAX_BLOCK_BYTES = 2**22
 _HEADER = struct.Struct("<4sBBBB32s16sI")
 _MAGIC = b"FASR"
-_VERSION = 1
-_DENSE, _SPARSE, _BITS, _VALUES = range(4)
+_VERSION = 2
+_DENSE, _SPARSE, _ROWS = range(3)
 _ALL_LEVELS = 255
 _CRC_BYTES = 4
 _ASK_AGAIN = "Ask the client to send it again."
@@ -73,23 +73,17 @@ class Report:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """Locally private reports on one level, as packed bits or as values, under one id."""
+    """Locally private reports on one level, one row of bytes each, under one id."""
 
     fingerprint: bytes
     report_id: bytes
-    rows: npt.NDArray[np.uint8] | npt.NDArray[np.uint32]
+    rows: Rows
     level: int
 
     @property
     def reports(self) -> int:
         """How many reports this message holds."""
         return len(self.rows)
-
-    def sums(self, size: int) -> IntArray:
-        """Bits or values added up over the block's reports."""
-        if self.rows.dtype == np.uint8:
-            return count_bits(self.rows.view(np.uint8))[:size]
-        return np.bincount(self.rows, minlength=size)[:size]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Block) and encode(self) == encode(other)
@@ -102,9 +96,10 @@ Message = Report | Block
 
 def encode(message: Message) -> bytes:
     """Turn a message into bytes."""
-    encoding, items, body = (
-        _block_body(message) if isinstance(message, Block) else _counter_body(message)
-    )
+    if isinstance(message, Block):
+        encoding, items, body = _ROWS, len(message.rows), message.rows.tobytes()
+    else:
+        encoding, items, body = _counter_body(message)
     level = _ALL_LEVELS if message.level is None else message.level
     header = _HEADER.pack(
         _MAGIC, _VERSION, encoding, level, 0, message.fingerprint, message.report_id, items
@@ -144,7 +139,7 @@ def _decode(header: bytes, rest: bytes, length: int, survey: Survey) -> Message:
     if zlib.crc32(body, zlib.crc32(header)) != int.from_bytes(rest[-_CRC_BYTES:], "little"):
         raise ReportMalformed(f"the checksum must match; it does not. {_ASK_AGAIN}")
     _, _, encoding, level, _, fingerprint, report_id, items = _HEADER.unpack(header)
-    if encoding in (_BITS, _VALUES):
+    if encoding == _ROWS:
         return Block(fingerprint, report_id, _block_rows(body, items, level, survey), level)
     counters = _counters(body, encoding, items, _expected_width(level, survey))
     return Report(fingerprint, report_id, counters, None if level == _ALL_LEVELS else level)
@@ -158,9 +153,15 @@ def largest_message(survey: Survey) -> int:
 
 def row_bytes(survey: Survey, level: int) -> int:
     """Bytes of one locally private report on a level."""
-    if isinstance(survey.mechanisms[level], RandomizedResponse):
-        return 4
-    return -(-2 * survey.hierarchy.cells_per_level[level] // 8)
+    return local_mechanism(survey, level).row_bytes(2 * survey.hierarchy.cells_per_level[level])
+
+
+def local_mechanism(survey: Survey, level: int) -> LocalMechanism:
+    """The mechanism of a level whose reports protect themselves."""
+    mechanism = survey.mechanisms[level]
+    if isinstance(mechanism, LocalMechanism):
+        return mechanism
+    raise SurveyMismatch("this survey's reports hold counters; found rows of local privacy.")
 
 
 def _message_bytes(header: bytes, survey: Survey) -> int:
@@ -179,10 +180,16 @@ def _message_bytes(header: bytes, survey: Survey) -> int:
             f"this tally is for survey {survey.fingerprint.hex()[:12]}; the report answers "
             f"{fingerprint.hex()[:12]}. Tally it with its own survey file."
         )
-    if zero != 0 or encoding not in _encodings(level, survey):
-        raise ReportMalformed(
-            f"a header field holds a value that this survey does not ask for. {_ASK_AGAIN}"
-        )
+    for name, value, wanted in (
+        ("reserved byte", zero, (0,)),
+        ("level", level, _levels(survey)),
+        ("encoding", encoding, (_ROWS,) if survey.is_local else (_DENSE, _SPARSE)),
+    ):
+        if value not in wanted:
+            raise ReportMalformed(
+                f"the header's {name} is {' or '.join(map(str, wanted))} in this survey; found "
+                f"{value}. {_ASK_AGAIN}"
+            )
     per_item = {_DENSE: 4, _SPARSE: 8}.get(encoding) or row_bytes(survey, level)
     length: int = _HEADER.size + items * per_item + _CRC_BYTES
     if length > largest_message(survey):
@@ -193,18 +200,11 @@ def _message_bytes(header: bytes, survey: Survey) -> int:
     return length
 
 
-def _encodings(level: int, survey: Survey) -> tuple[int, ...]:
-    """The encodings that reports on this level may have."""
-    if isinstance(survey.levels, EveryLevel) and not survey.is_local:
-        return (_DENSE, _SPARSE) if level == _ALL_LEVELS else ()
-    if level >= survey.hierarchy.levels:
-        return ()
-    mechanism = survey.mechanisms[level]
-    if isinstance(mechanism, UnaryEncoding):
-        return (_BITS,)
-    if isinstance(mechanism, RandomizedResponse):
-        return (_VALUES,)
-    return (_DENSE, _SPARSE)
+def _levels(survey: Survey) -> Sequence[int]:
+    """The levels that a header may name."""
+    if isinstance(survey.level_policy, EveryLevel) and not survey.is_local:
+        return (_ALL_LEVELS,)
+    return range(survey.hierarchy.levels)
 
 
 def _counter_body(report: Report) -> tuple[int, int, bytes]:
@@ -217,36 +217,17 @@ def _counter_body(report: Report) -> tuple[int, int, bytes]:
     return _DENSE, len(report.counters), report.counters.astype("<i4").tobytes()
 
 
-def _block_body(block: Block) -> tuple[int, int, bytes]:
-    if block.rows.dtype == np.uint8:
-        return _BITS, len(block.rows), block.rows.tobytes()
-    return _VALUES, len(block.rows), block.rows.astype("<u4").tobytes()
-
-
 def _expected_width(level: int, survey: Survey) -> int:
     """How many counters a report on this level has."""
-    if isinstance(survey.levels, OneLevel):
+    if isinstance(survey.level_policy, OneLevel):
         return 2 * survey.hierarchy.cells_per_level[level]
     return survey.hierarchy.width
 
 
-def _block_rows(
-    body: memoryview, items: int, level: int, survey: Survey
-) -> npt.NDArray[np.uint8] | npt.NDArray[np.uint32]:
-    size = 2 * survey.hierarchy.cells_per_level[level]
-    mechanism = survey.mechanisms[level]
-    if isinstance(mechanism, RandomizedResponse):
-        values = np.frombuffer(body, "<u4", items).astype(np.uint32)
-        if len(values) and values.max() >= mechanism.values:
-            raise ReportMalformed(
-                f"values on this level lie below {mechanism.values}; found a larger one. "
-                f"{_ASK_AGAIN}"
-            )
-        return values
+def _block_rows(body: memoryview, items: int, level: int, survey: Survey) -> Rows:
     width = row_bytes(survey, level)
     rows = np.frombuffer(body, np.uint8, items * width).reshape(items, width)
-    if size % 8 and (rows[:, -1] >> (size % 8)).any():
-        raise ReportMalformed(f"bits past the last cell must be zero; found some. {_ASK_AGAIN}")
+    local_mechanism(survey, level).check_rows(rows, 2 * survey.hierarchy.cells_per_level[level])
     return rows
 
 

@@ -15,7 +15,6 @@ from fedassay.mechanisms import (
     UnaryEncoding,
 )
 from fedassay.randomness import SimulatedRandomness
-from fedassay.wire import Block
 
 CELLS = 6
 CLIENTS = 4000
@@ -47,7 +46,7 @@ def summed(mechanism: Mechanism, places: np.ndarray, *, seed: int) -> np.ndarray
     randomness = SimulatedRandomness(seed)
     if isinstance(mechanism, LocalMechanism):
         rows = mechanism.encode(places, 2 * CELLS, randomness=randomness)
-        total: np.ndarray = Block(b"", b"", rows, 0).sums(2 * CELLS).reshape(2, CELLS)
+        total: np.ndarray = mechanism.sums(rows, 2 * CELLS).reshape(2, CELLS)
         return total
     assert isinstance(mechanism, SharingMechanism)
     shares = [mechanism.share(one_hot(int(place)), randomness=randomness) for place in places]

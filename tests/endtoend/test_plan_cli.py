@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fedassay import Survey
+from fedassay.survey_json import load_survey, survey_from_json
 from tests.endtoend.test_cli import Run, check_refused, run
 from tests.tables import BUNDLED
 
@@ -29,9 +29,9 @@ def test_the_written_survey_is_that_of_the_json(run: Run, tmp_path: Path) -> Non
         "--reference", BUNDLED, "--json", "-o", path,
     )  # fmt: skip
     content = json.loads(found.out)
-    assert content["format"] == "fedassay.planning.plan/1"
-    survey = Survey.from_json(content["survey"])
-    assert Survey.load(path).fingerprint == survey.fingerprint
+    assert content["format"] == "fedassay.plan/1"
+    survey = survey_from_json(content["survey"])
+    assert load_survey(path).fingerprint == survey.fingerprint
     assert content["predictions"]["roc_auc"]["noise_sd"] > 0.0
     assert content["assumed"] == {"scores": "reference"}
 

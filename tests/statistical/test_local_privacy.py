@@ -28,10 +28,10 @@ from scipy.stats import beta, binom, chi2_contingency
 from fedassay import Examples, Law, Survey, Tally
 from fedassay.client import make_answer
 from fedassay.hierarchy import Interleaved
-from fedassay.mechanisms import RandomizedResponse, UnaryEncoding
+from fedassay.mechanisms import AnyMechanism, RandomizedResponse, UnaryEncoding
 from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation.simulate import tally_clients, tally_each_client
-from fedassay.survey import AnyMechanism, OneLevel
+from fedassay.survey import OneLevel
 from fedassay.tables.reading import ScoredClients
 from fedassay.wire import Block, messages
 from tests.surveys import local_survey
@@ -163,12 +163,9 @@ def _received(content: bytes, survey: Survey) -> Iterator[Block]:
 
 
 def _numbers(block: Block) -> IntArray:
-    if block.rows.ndim == 1:
-        content = block.rows.astype(np.int64)
-    else:
-        padded = np.zeros((len(block.rows), 8), dtype=np.uint8)
-        padded[:, : block.rows.shape[1]] = block.rows
-        content = padded.view("<i8").ravel()
+    padded = np.zeros((len(block.rows), 8), dtype=np.uint8)
+    padded[:, : block.rows.shape[1]] = block.rows
+    content = padded.view("<i8").ravel()
     return content + (block.level << 32)
 
 
@@ -243,7 +240,7 @@ def test_an_audit_sees_a_label_sent_in_clear() -> None:
 def test_an_audit_sees_a_level_chosen_from_the_data() -> None:
     """Positives report on the leaves in four of five cases, and not in two of three."""
     survey = local_survey(Fraction(1), cells=4, fanouts=(2, 2), kinds="grr grr")
-    tilted = replace(survey, levels=OneLevel((Fraction(1, 5), Fraction(4, 5))))
+    tilted = replace(survey, level_policy=OneLevel((Fraction(1, 5), Fraction(4, 5))))
 
     def leaning(hit: int, seed: int) -> IntArray:
         return honest(tilted if hit >= 4 else survey)(hit, seed)

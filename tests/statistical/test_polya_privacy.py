@@ -13,7 +13,7 @@ import pytest
 
 from fedassay import Examples, Grid, Hierarchy, Survey, Tally, Unit
 from fedassay.client import make_answer
-from fedassay.mechanisms import Polya, UnitKind
+from fedassay.mechanisms import Polya, Privacy, UnitKind
 from fedassay.mechanisms.sampling import Dice
 from fedassay.randomness import Randomness, SimulatedRandomness
 from fedassay.simulation.simulate import tally_clients, tally_each_client
@@ -53,7 +53,7 @@ def test_the_oracle_for_shape_one_is_the_discrete_laplace(step: float) -> None:
 def test_epsilon_holds_for_every_number_of_survivors(
     step: float, minimum: int, colluders: int
 ) -> None:
-    shares = Polya(Fraction(str(step)), 1, minimum - colluders).shares
+    shares = Polya(Fraction(str(step)), 1, minimum - colluders).noise_shares
     for survivors in (minimum, minimum + 1, 2 * minimum, 10 * minimum):
         for knowing in {0, colluders // 2, colluders}:
             spent = true_epsilon((survivors - knowing) / shares, step)
@@ -105,6 +105,7 @@ def noise_of_tallies(
     cells = min(-(-counters // 2), 2**17)
     unit = Unit() if how.sensitivity == 1 else Unit(UnitKind.CLIENT, how.sensitivity)
     survey = Survey(
+        privacy=Privacy.DISTRIBUTED,
         grid=Grid.uniform(cells),
         hierarchy=Hierarchy.flat(cells),
         mechanisms=(make(how.epsilon, how.sensitivity, how.minimum),),
@@ -190,7 +191,7 @@ class FloatNoise(Polya):
 
     def noise(self, size: int, *, randomness: Randomness) -> IntArray:
         generator = np.random.default_rng(int.from_bytes(randomness.bytes(8), "little"))
-        gamma = generator.gamma(1 / self.shares, 1 / float(self.step), (2, size))
+        gamma = generator.gamma(1 / self.noise_shares, 1 / float(self.step), (2, size))
         rounded: IntArray = np.rint(gamma[0] - gamma[1]).astype(np.int64)
         return rounded
 
@@ -220,7 +221,7 @@ class SmallCandidates(Polya):
     def noise(self, size: int, *, randomness: Randomness) -> IntArray:
         dice = Dice(randomness)
         x_top, x_bottom = self.step.numerator, self.step.denominator
-        rate = Fraction(2 * size, self.shares) / self.step
+        rate = Fraction(2 * size, self.noise_shares) / self.step
         noise = np.zeros(size, dtype=np.int64)
         for _ in range(dice.poisson(rate.numerator, rate.denominator)):
             jump = dice.geometric_exp(x_top, x_bottom)
@@ -276,6 +277,7 @@ def tiny_survey(
 ) -> Survey:
     hierarchy = Hierarchy.flat(4) if levels == 1 else Hierarchy(4, (2, 2))
     return Survey(
+        privacy=Privacy.DISTRIBUTED,
         grid=TINY,
         hierarchy=hierarchy,
         mechanisms=tuple(make(epsilon / levels, 1, minimum) for _ in range(levels)),
@@ -399,10 +401,11 @@ CASES = {
 
 def survey_of(case: Case, *, shares: int = 4) -> Survey:
     return Survey(
+        privacy=Privacy.DISTRIBUTED,
         grid=TINY,
         hierarchy=Hierarchy(4, (2, 2)),
         mechanisms=tuple(Polya(Fraction(3, 2), case.unit.sensitivity, shares) for _ in range(2)),
-        levels=case.levels,
+        level_policy=case.levels,
         unit=case.unit,
         minimum_reports=shares,
     )

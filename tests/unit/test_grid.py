@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fedassay import Examples, Grid
 from fedassay.errors import SettingInvalid
-from fedassay.grid import MAX_CELLS
+from fedassay.grid_rules import MAX_CELLS
 from tests.tables import AWKWARD_SCORES, Table, score_lists
 
 GRIDS = {

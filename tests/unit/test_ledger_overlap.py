@@ -13,7 +13,7 @@ from fedassay import ClientPolicy, Grid, Hierarchy, Polya, Survey, SystemRandomn
 from fedassay.client import answer_counts
 from fedassay.errors import BudgetExceeded, SurveyRepeated
 from fedassay.ledger import EVER, Budget, Ledger, LedgerAccount, Part, Window
-from fedassay.mechanisms import UnitKind
+from fedassay.mechanisms import Privacy, UnitKind
 from tests.surveys import local_survey, small_survey
 from tests.tables import ROOT
 
@@ -24,6 +24,7 @@ EXAMPLE = Unit()
 def distributed(unit: Unit) -> Survey:
     noise = Polya(ONE, unit.sensitivity, 5)
     return Survey(
+        privacy=Privacy.DISTRIBUTED,
         grid=Grid.uniform(4),
         hierarchy=Hierarchy.flat(4),
         mechanisms=(noise,),

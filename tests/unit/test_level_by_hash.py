@@ -20,6 +20,7 @@ from fedassay import (
 )
 from fedassay.errors import SettingInvalid
 from fedassay.level_draw import hashed_level
+from fedassay.survey_json import survey_from_json
 
 SURVEY = design_survey(
     SurveyRequest(
@@ -46,10 +47,10 @@ def test_a_client_is_always_on_the_level_of_its_id_whatever_its_data() -> None:
 
 
 def test_ids_spread_over_levels_by_their_shares() -> None:
-    assert isinstance(SURVEY.levels, OneLevel)
+    assert isinstance(SURVEY.level_policy, OneLevel)
     count = 4_000
     found = Counter(hashed_level(SURVEY, f"client {i}") for i in range(count))
-    for level, share in enumerate(SURVEY.levels.shares):
+    for level, share in enumerate(SURVEY.level_policy.client_fractions):
         # Fixed ids: this does not vary between runs; five standard deviations.
         spread = 5.0 * (count * float(share) * (1.0 - float(share))) ** 0.5
         assert abs(found[level] - count * float(share)) < spread
@@ -67,7 +68,7 @@ def test_without_an_id_nothing_is_answered() -> None:
 
 
 def test_the_option_survives_the_survey_file() -> None:
-    again = Survey.from_json(SURVEY.to_json())
+    again = survey_from_json(SURVEY.to_json())
     assert again == SURVEY
-    assert isinstance(again.levels, OneLevel)
-    assert again.levels.by_hash
+    assert isinstance(again.level_policy, OneLevel)
+    assert again.level_policy.by_hash

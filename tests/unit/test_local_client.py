@@ -14,6 +14,7 @@ from fedassay import ClientPolicy, Examples, Survey, SystemRandomness, Unit, ans
 from fedassay.client import at_most, make_answer
 from fedassay.errors import SurveyRefused
 from fedassay.mechanisms import UnitKind
+from fedassay.mechanisms.grr import values_of
 from fedassay.mechanisms.sampling import Dice
 from fedassay.randomness import SimulatedRandomness
 from fedassay.wire import Block
@@ -87,7 +88,7 @@ def test_a_subset_of_a_clients_examples_is_uniform() -> None:
 
 
 def in_order(survey: Survey, counts: npt.NDArray[np.int64], seed: int) -> npt.NDArray[np.int64]:
-    return np.concatenate([block.rows for block in blocks_of(survey, counts, seed)]).astype(int)
+    return values_of(np.concatenate([block.rows for block in blocks_of(survey, counts, seed)]))
 
 
 def sorted_order(survey: Survey, counts: npt.NDArray[np.int64], seed: int) -> npt.NDArray[np.int64]:

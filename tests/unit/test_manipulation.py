@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pytest
 
 from fedassay import DecodeOptions, Examples, Survey, Tally, decode, metrics
+from fedassay.mechanisms.grr import value_rows
 from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation.simulate import simulate, tally_clients
 from fedassay.tables.reading import ScoredClients
@@ -97,7 +98,7 @@ def honest(case: Case, share: float = 1.0) -> Tally:
 
 def with_false(case: Case, tally: Tally, rows: npt.NDArray[np.uint8] | list[int]) -> Tally:
     """The tally after false reports came in, as bytes that are accepted."""
-    packed = rows if isinstance(rows, np.ndarray) else np.array(rows, dtype=np.uint32)
+    packed = rows if isinstance(rows, np.ndarray) else value_rows(np.array(rows))
     block = Block(case.survey.fingerprint, b"f" * 16, packed, 0)
     builder = TallyBuilder(tally, case.survey)
     builder.add(read(written(block), case.survey))

@@ -198,7 +198,7 @@ def test_a_verdict_says_enough_or_what_would_be() -> None:
 
 def test_a_plan_in_json_has_the_documented_keys() -> None:
     content = planned(replace(LOCAL, clients=5_000), Target("roc_auc", 0.01)).to_json()
-    assert content["format"] == "fedassay.planning.plan/1"
+    assert content["format"] == "fedassay.plan/1"
     assert {"survey", "predictions", "verdict"} <= set(content)
     keys = {"noise_sd", "binning_bound", "sampling_sd", "half_width"}
     assert all(set(each) == keys for each in content["predictions"].values())

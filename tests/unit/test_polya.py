@@ -46,6 +46,7 @@ from fedassay.planning.request import (
 )
 from fedassay.randomness import SimulatedRandomness
 from fedassay.survey import OneLevel
+from fedassay.survey_json import load_survey, survey_from_json
 from fedassay.wire import Message, Report
 from fedassay.wire import decode as decode_report
 from fedassay.wire import encode as encode_report
@@ -61,13 +62,14 @@ def noisy_survey(
 ) -> Survey:
     mechanism = Polya(ONE, 1, minimum_reports - colluders)
     survey = Survey(
+        privacy=Privacy.DISTRIBUTED,
         grid=Grid.uniform(4),
         hierarchy=Hierarchy(4, (2, 2)),
         mechanisms=(mechanism, mechanism),
         minimum_reports=minimum_reports,
         colluders=colluders,
     )
-    return survey if levels is None else replace(survey, levels=levels)
+    return survey if levels is None else replace(survey, level_policy=levels)
 
 
 def reports_to(survey: Survey, count: int) -> list[Message]:
@@ -184,11 +186,11 @@ def test_noise_for_another_sensitivity_is_refused() -> None:
 
 def test_a_survey_file_cannot_claim_other_shares_than_its_minimum_gives() -> None:
     content = noisy_survey(minimum_reports=5, colluders=2).to_json()
-    again = Survey.from_json(content)
-    assert {m.shares for m in again.mechanisms if isinstance(m, Polya)} == {3}
+    again = survey_from_json(content)
+    assert {m.noise_shares for m in again.mechanisms if isinstance(m, Polya)} == {3}
     mechanism = {**content["mechanisms"][0], "shares": 1000}
     with pytest.raises(FileInvalid):
-        Survey.from_json({**content, "mechanisms": [mechanism] * 2})
+        survey_from_json({**content, "mechanisms": [mechanism] * 2})
 
 
 @pytest.mark.parametrize("epsilon", ["0", "-1", "nan", "1/0", "1e5", "99999999999/2", 1, 0.5, None])
@@ -196,14 +198,14 @@ def test_a_survey_file_with_a_hostile_epsilon_is_refused(epsilon: object) -> Non
     content = noisy_survey().to_json()
     mechanisms = [{"kind": "polya", "epsilon": epsilon}] * 2
     with pytest.raises(FileInvalid):
-        Survey.from_json({**content, "mechanisms": mechanisms})
+        survey_from_json({**content, "mechanisms": mechanisms})
 
 
 @pytest.mark.parametrize("shares", [["1"], ["1/2", "1/4"], ["0", "1"], ["2", "-1"], [], "11"])
 def test_a_survey_file_with_hostile_level_shares_is_refused(shares: object) -> None:
     content = noisy_survey(levels=BATCHES).to_json()
     with pytest.raises(FileInvalid):
-        Survey.from_json({**content, "levels": {"policy": "one", "shares": shares}})
+        survey_from_json({**content, "levels": {"policy": "one", "shares": shares}})
 
 
 # --- What a survey promises ---------------------------------------------------------------
@@ -232,7 +234,7 @@ def test_chosen_surveys_spend_exactly_what_was_asked_for(
     survey = design_survey(request).survey
     assert survey.guarantee.epsilon == Fraction(epsilon)
     assert survey.guarantee.minimum_reports == 50
-    assert {(m.shares, m.sensitivity) for m in survey.mechanisms if isinstance(m, Polya)} == {
+    assert {(m.noise_shares, m.sensitivity) for m in survey.mechanisms if isinstance(m, Polya)} == {
         (43, 3)
     }
     sentence = survey.guarantee.sentence()
@@ -315,7 +317,7 @@ def test_levels_are_chosen_with_their_shares() -> None:
 def test_a_survey_of_one_level_each_survives_wire_tally_and_decode(tmp_path: Path) -> None:
     survey = noisy_survey(levels=BATCHES)
     survey.save(tmp_path / "survey.json")
-    again = Survey.load(tmp_path / "survey.json")
+    again = load_survey(tmp_path / "survey.json")
     assert again == survey
     reports = reports_to(again, 60)
     levels = Counter(report.level for report in reports)

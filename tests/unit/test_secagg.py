@@ -23,6 +23,7 @@ from fedassay.errors import (
     TermsRefused,
 )
 from fedassay.examples import IntArray
+from fedassay.mechanisms import Privacy
 from fedassay.secagg import Named, Outcome, SecAggClient, Terms
 from fedassay.secagg.layout import vector_of
 from fedassay.secagg.state import Stage
@@ -147,10 +148,11 @@ def test_noisy_reports_of_the_survivors_are_summed_exactly() -> None:
 def one_level(minimum: int, *shares: str, by_hash: bool = False) -> Survey:
     hierarchy = Hierarchy(4, (2,) * len(shares))
     return Survey(
+        privacy=Privacy.SECURE,
         grid=Grid.uniform(4),
         hierarchy=hierarchy,
         mechanisms=(Exact(),) * len(shares),
-        levels=OneLevel(tuple(map(Fraction, shares)), by_hash),
+        level_policy=OneLevel(tuple(map(Fraction, shares)), by_hash),
         minimum_reports=minimum,
     )
 

@@ -32,7 +32,7 @@ def test_shares_foretell_how_a_change_of_counts_moves_the_sum(seed: int, thresho
     generator = np.random.default_rng(seed)
     counts: FloatArray = generator.uniform(100.0, 200.0, (2, 8))
     change = generator.normal(0.0, 0.01, (2, 8))
-    edges = Grid.arcsine(8).edges.copy()
+    edges = Grid.cubic(8).edges.copy()
     below, bucket, part = ScoreHistogram(edges, counts).below(threshold)
     shares = ScoreHistogram(edges, counts).shares_below(bucket, part)
     moved = ScoreHistogram(edges, counts + change).below(threshold)[0] - below

@@ -90,8 +90,8 @@ def site(
         SiteOptions(
             name=name,
             data_folder=data_folder,
-            largest_epsilon=options.parse_fraction(largest_epsilon, "the largest epsilon"),
-            budget=options.parse_fraction(budget, "the budget"),
+            largest_epsilon=options.fraction_option(largest_epsilon, "the largest epsilon"),
+            budget=options.fraction_option(budget, "the budget"),
             exact_sums=exact_sums,
             smallest_cohort=smallest_cohort,
             model_digests=[options.file_digest(path) for path in model or ()],

@@ -29,6 +29,7 @@ from fedassay.planning.search import (
 from fedassay.randomness import SystemRandomness
 from fedassay.report.charts import write_plots
 from fedassay.survey import Survey
+from fedassay.survey_json import load_survey
 from fedassay.tables.reading import Columns, read_reference, row_count
 from fedassay.tally import Tally, TallyBuilder
 
@@ -89,7 +90,7 @@ def new_survey(
     columns = Columns(score, label)
     request = SurveyRequest(
         privacy=privacy,
-        epsilon=options.parse_fraction(epsilon, "epsilon"),
+        epsilon=options.fraction_option(epsilon, "epsilon"),
         clients=clients,
         examples=examples,
         positive_rate=positive_rate,
@@ -161,7 +162,7 @@ def answer(
 
       fedassay answer survey.json scores.parquet --ledger ledger.db --data-id ward-3 -o report.fa
     """
-    survey = Survey.load(survey_file)
+    survey = load_survey(survey_file)
     account = accounts.receipt_keeper(
         ledger, data_id, window=window, group=group, who=who, again=again, witness=witness
     )
@@ -175,7 +176,7 @@ def answer(
             randomness=SystemRandomness(),
             policy=ClientPolicy(
                 smallest_cohort,
-                options.parse_fraction(largest_epsilon, "the largest epsilon"),
+                options.fraction_option(largest_epsilon, "the largest epsilon"),
                 digests,
             ),
             client_id=client_id,
@@ -218,7 +219,7 @@ def tally(
 
       fedassay tally survey.json inbox/ -o assessment.json
     """
-    survey = Survey.load(survey_file)
+    survey = load_survey(survey_file)
     check_buckets(buckets)
     saved = _saved(output, survey)
     thresholds = tuple(dict.fromkeys(threshold or saved.thresholds))

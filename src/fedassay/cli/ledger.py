@@ -21,8 +21,8 @@ from fedassay.cli.ledger_views import (
     is_about,
     json_lines,
 )
-from fedassay.engines.report_files import write_whole
 from fedassay.errors import LedgerRolledBack, SettingInvalid
+from fedassay.files import write_whole
 from fedassay.ledger import EVER, Budget, Entry, Ledger, Window
 from fedassay.ledger.high_water_mark import mark_path
 from fedassay.mechanisms import UnitKind
@@ -155,10 +155,10 @@ def budget_command(
         raise SettingInvalid("a budget has an epsilon or no limit; found both. Leave one out.")
     budget = Budget(
         data=data_id,
-        epsilon=options.parse_fraction(epsilon, "epsilon"),
+        epsilon=options.fraction_option(epsilon, "epsilon"),
         window=EVER if window is None else Window.parse(window),
         unit=unit,
-        delta=options.parse_fraction(delta, "delta"),
+        delta=options.fraction_option(delta, "delta"),
         split_windows="windows" in (split or ()),
         split_groups="groups" in (split or ()),
         allow_exact=allow_exact,
@@ -226,7 +226,7 @@ def export(
     check_output(output, file, mark_path(file), witness, account=None)
     with err.status("writing the export"):
         found = Ledger(file, witness).read()
-        write_whole(writers[output.suffix](found.mark, found.entries).encode(), output)
+        write_whole(output, writers[output.suffix](found.mark, found.entries).encode())
     out.print(
         f"Wrote {output}: {len(found.entries):,} entries, head\n{found.head}",
         markup=False,

@@ -1,7 +1,6 @@
 """Options that several commands share."""
 
 import hashlib
-import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
@@ -9,13 +8,9 @@ from typing import Annotated
 import typer
 
 from fedassay.errors import FileInvalid, SettingInvalid
+from fedassay.files import parse_fraction
 from fedassay.mechanisms import Privacy, UnitKind
 from fedassay.planning.request import LevelChoice, Preset
-
-_NUMBER = re.compile(
-    r"-?([0-9]{1,12}(\.[0-9]{0,12})?|\.[0-9]{1,12})([eE]-?[0-9]{1,2})?|"
-    r"[0-9]{1,12}/[1-9][0-9]{0,11}"
-)
 
 ScoreOption = Annotated[str, typer.Option("--score", metavar="COL", help="Column with scores.")]
 LabelOption = Annotated[str, typer.Option("--label", metavar="COL", help="Column with labels.")]
@@ -80,22 +75,16 @@ EmptyOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
-def parse_fraction(text: str | None, name: str) -> Fraction | None:
-    """Read 1, 0.5 or 1/3 exactly."""
-    if text is None:
-        return None
-    if not _NUMBER.fullmatch(text):
-        raise SettingInvalid(f"{name} must be a number such as 1, 0.5 or 1/3; found {text[:40]!r}.")
-    return Fraction(text)
+def fraction_option(text: str | None, name: str) -> Fraction | None:
+    """Read 1, 0.5 or 1/3 exactly, where it is given."""
+    return None if text is None else parse_fraction(text, name)
 
 
 def parse_budget(text: str | None) -> tuple[Fraction, ...] | None:
     """Read weights such as 2,1 as shares that add up to 1."""
     if text is None:
         return None
-    weights = [
-        parse_fraction(item, "a share of the budget") or Fraction(0) for item in text.split(",")
-    ]
+    weights = [parse_fraction(item, "a share of the budget") for item in text.split(",")]
     if min(weights) <= 0:
         raise SettingInvalid(f"shares of a budget must be positive; found {text[:40]!r}.")
     return tuple(weight / sum(weights) for weight in weights)

@@ -105,7 +105,7 @@ def plan(
     )
     request = SurveyRequest(
         privacy=privacy,
-        epsilon=options.parse_fraction(epsilon, "epsilon"),
+        epsilon=options.fraction_option(epsilon, "epsilon"),
         clients=clients,
         examples=examples,
         positive_rate=positive_rate,
@@ -160,7 +160,7 @@ def split_epsilon(
             )
         found.append(known[name])
         if equals:
-            weights[known[name]] = float(options.parse_fraction(weight, "a weight") or 0)
+            weights[known[name]] = float(options.fraction_option(weight, "a weight") or 0)
     return plan_pipeline(
         request,
         found,

@@ -96,7 +96,7 @@ def simulate_command(
     exact = row_metrics(cohort.examples, thresholds)
     request = SurveyRequest(
         privacy=privacy,
-        epsilon=options.parse_fraction(epsilon, "epsilon"),
+        epsilon=options.fraction_option(epsilon, "epsilon"),
         clients=cohort.clients,
         examples=_expected_examples(cohort, unit, max_examples),
         positive_rate=positive_rate,

@@ -88,7 +88,7 @@ def tally_of(survey: Survey, outcome: Outcome) -> Tally:
     survivors = len(outcome.survivors)
     expected = (
         reports == (survivors,) * levels
-        if isinstance(survey.levels, EveryLevel)
+        if isinstance(survey.level_policy, EveryLevel)
         else min(reports) >= 0 and sum(reports) == survivors
     )
     if not expected or (survey.is_exact and counters.min() < 0):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from fedassay.client import Account, Answer, ClientPolicy, answer_counts
 from fedassay.errors import FileInvalid, ReportMalformed
+from fedassay.files import write_whole
 from fedassay.randomness import Randomness
 from fedassay.survey import Survey
 from fedassay.tables.reading import Columns, Progress, count_file
@@ -37,21 +38,7 @@ def answer_file(
 
 def write_answer(answer: Answer, path: Path) -> int:
     """Write an answer's bytes, all or none; returns how many."""
-    return write_whole(answer.to_bytes(), path)
-
-
-def write_whole(content: bytes, path: Path) -> int:
-    """Write a file, all or nothing; returns how many bytes."""
-    draft = path.with_name(f".{path.name}.part")
-    try:
-        draft.write_bytes(content)
-        draft.replace(path)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise FileInvalid(
-            f"{path}: cannot be written ({error.strerror}). Choose a folder you may write to."
-        ) from error
-    return len(content)
+    return write_whole(path, answer.to_bytes())
 
 
 def read_messages(path: Path, survey: Survey) -> Iterator[Message]:

@@ -1,12 +1,13 @@
 """No noise: the counts themselves (the paper's Federated case)."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from fedassay.examples import IntArray
-from fedassay.mechanisms.base import SharingMechanism
+from fedassay.files import Fields
+from fedassay.mechanisms.base import LevelSetting, SharingMechanism
 from fedassay.mechanisms.law import Law
 from fedassay.randomness import Randomness
 
@@ -22,6 +23,11 @@ class Exact(SharingMechanism):
 
     kind: ClassVar[str] = "exact"
 
+    @property
+    def epsilon_spent(self) -> None:
+        """Nothing is randomised."""
+        return
+
     def law(self) -> Law:
         """Sums are the true counts."""
         return Law(gain=1.0, offset=0.0, variance_per_report=0.0, variance_per_hit=0.0)
@@ -33,3 +39,13 @@ class Exact(SharingMechanism):
     def cohort(self, counts: IntArray, *, reports: int, generator: np.random.Generator) -> IntArray:
         """The sum of all clients' shares, given the sum of their counts."""
         return counts
+
+    def to_json(self) -> dict[str, Any]:
+        """Its name says it all."""
+        return {"kind": self.kind}
+
+    @classmethod
+    def from_json(cls, fields: Fields, setting: LevelSetting) -> "Exact":
+        """Nothing but the name."""
+        fields.only("kind")
+        return cls()

@@ -2,22 +2,21 @@
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from fedassay.errors import SettingInvalid
+from fedassay.errors import ReportMalformed, SettingInvalid
 from fedassay.examples import IntArray
-from fedassay.mechanisms.base import LocalMechanism
+from fedassay.files import Fields
+from fedassay.mechanisms.base import LevelSetting, LocalMechanism, Rows
 from fedassay.mechanisms.law import Law
 from fedassay.mechanisms.polya import check_epsilon
-from fedassay.mechanisms.rational import exp_from_below, round_down
+from fedassay.mechanisms.rational import SCALE, over, round_down, scaled_exp
 from fedassay.randomness import Randomness
 
-ValueRows = npt.NDArray[np.uint32]
-
 _BITS = 64
+_VALUE_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +43,14 @@ class RandomizedResponse(LocalMechanism):
         check_epsilon(self.epsilon)
         if self.cells < 1:
             raise SettingInvalid(f"a level has at least one cell; found {self.cells}.")
-        power = exp_from_below(self.epsilon)
-        object.__setattr__(self, "numerator", round_down(power / (power + self.values - 1), _BITS))
+        power = scaled_exp(self.epsilon)
+        p = Fraction(power, power + SCALE * (self.values - 1))
+        object.__setattr__(self, "numerator", round_down(p, _BITS))
+
+    @property
+    def epsilon_spent(self) -> Fraction:
+        """Epsilon itself."""
+        return self.epsilon
 
     @property
     def values(self) -> int:
@@ -67,7 +72,7 @@ class RandomizedResponse(LocalMechanism):
         p, q = float(self.p), float(self.q)
         return Law(p - q, q, q * (1.0 - q), p * (1.0 - p) - q * (1.0 - q), sums_to_reports=True)
 
-    def encode(self, hits: IntArray, size: int, *, randomness: Randomness) -> ValueRows:
+    def encode(self, hits: IntArray, size: int, *, randomness: Randomness) -> Rows:
         """One value for each hit in [0, size), or -1 for a client with nothing."""
         if not self.nothing and len(hits) and hits.min() < 0:
             raise SettingInvalid(
@@ -79,7 +84,7 @@ class RandomizedResponse(LocalMechanism):
         others = uniform_below(self.values - 1, len(hits), randomness)
         # The others skip the client's own value.
         others += others >= own
-        return np.where(words < self.numerator, own, others).astype(np.uint32)
+        return value_rows(np.where(words < self.numerator, own, others))
 
     def cohort(self, counts: IntArray, *, reports: int, generator: np.random.Generator) -> IntArray:
         """Draw how often each value is sent, at once; for simulation only.
@@ -94,6 +99,45 @@ class RandomizedResponse(LocalMechanism):
         moved = reports - kept.sum() - silent
         spread = generator.multinomial(moved, np.full(self.values, 1 / self.values))
         return kept + spread[: counts.size].reshape(counts.shape)
+
+    def row_bytes(self, size: int) -> int:
+        """One value of 4 bytes."""
+        return _VALUE_BYTES
+
+    def check_rows(self, rows: Rows, size: int) -> None:
+        """Values lie below the number of different messages."""
+        values = values_of(rows)
+        if len(values) and values.max() >= self.values:
+            raise ReportMalformed(
+                f"values on this level lie below {self.values}; found a larger one. "
+                "Ask the client to send it again."
+            )
+
+    def sums(self, rows: Rows, size: int) -> IntArray:
+        """How often each value was sent; that of clients with nothing is not counted."""
+        return np.bincount(values_of(rows), minlength=size)[:size]
+
+    def to_json(self) -> dict[str, Any]:
+        """Epsilon, and the probability that it comes to."""
+        return {"kind": self.kind, "epsilon": str(self.epsilon), "p": over(self.numerator, _BITS)}
+
+    @classmethod
+    def from_json(cls, fields: Fields, setting: LevelSetting) -> "RandomizedResponse":
+        """The probability in the file must be the one that follows from epsilon and cells."""
+        fields.only("kind", "epsilon", "p")
+        mechanism = cls(fields.fraction("epsilon"), setting.cells, setting.allow_empty)
+        fields.must_be("p", over(mechanism.numerator, _BITS))
+        return mechanism
+
+
+def value_rows(values: IntArray) -> Rows:
+    """Values as they travel: 4 bytes each, the least significant first."""
+    return values.astype("<u4").view(np.uint8).reshape(-1, _VALUE_BYTES)
+
+
+def values_of(rows: Rows) -> IntArray:
+    """The values that rows hold."""
+    return np.ascontiguousarray(rows).view("<u4").ravel().astype(np.int64)
 
 
 def uniform_below(limit: int, count: int, randomness: Randomness) -> IntArray:

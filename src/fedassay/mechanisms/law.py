@@ -85,7 +85,7 @@ class Unit:
         return f"one client with at most {self.max_examples} examples"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Guarantee:
     """What a survey promises, in numbers and in words.
 
@@ -99,6 +99,24 @@ class Guarantee:
     trust: str
     minimum_reports: int
     colluders: int = 0
+    delta: Fraction | None = None
+    """The chance that epsilon says nothing about; None where the promise is without one."""
+
+    def __post_init__(self) -> None:
+        if self.delta is not None and not 0 < self.delta < 1:
+            raise SettingInvalid(
+                f"delta must lie between 0 and 1; found {float(self.delta):g}. Common choices lie "
+                "below one over the number of clients."
+            )
+
+    @property
+    def strength(self) -> str:
+        """Epsilon, with delta where there is one, as a sentence begins with it."""
+        if self.epsilon is None:
+            return "no"
+        if self.delta is None:
+            return f"{float(self.epsilon):g}"
+        return f"({float(self.epsilon):g}, {float(self.delta):g})"
 
     def sentence(self) -> str:
         """The promise as one sentence for people."""
@@ -109,13 +127,13 @@ class Guarantee:
             )
         if self.neighbours is Neighbours.REPLACE:
             return (
-                f"{float(self.epsilon):g}-local differential privacy for {self.unit} (replace "
+                f"{self.strength}-local differential privacy for {self.unit} (replace "
                 "neighbours): every report protects itself, whoever sees it."
             )
         withstands = f"at least {self.minimum_reports:,} reports arrive"
         if self.colluders:
             withstands += f" and at most {self.colluders:,} of their clients collude"
         return (
-            f"{float(self.epsilon):g}-differential privacy for {self.unit} "
+            f"{self.strength}-differential privacy for {self.unit} "
             f"({self.neighbours.value} neighbours) while {withstands}, if you trust {self.trust}."
         )

@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from math import exp
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from fedassay.errors import SettingInvalid
 from fedassay.examples import IntArray
-from fedassay.mechanisms.base import SharingMechanism
+from fedassay.files import Fields
+from fedassay.mechanisms.base import LevelSetting, SharingMechanism
 from fedassay.mechanisms.law import Law
 from fedassay.mechanisms.sampling import Dice
 from fedassay.randomness import Randomness
@@ -21,13 +22,13 @@ LARGEST_EPSILON = 50
 class Polya(SharingMechanism):
     """Each client adds to every counter the difference of two Polya(1/shares, a) variables.
 
-    Over at least `shares` honest clients the differences sum to discrete Laplace noise
+    Over at least `noise_shares` honest clients the differences sum to discrete Laplace noise
     with a = exp(-epsilon / sensitivity), or to that plus independent noise
     (`sec:privacymodels`; Balle et al. 2020).
 
     Guarantee: the sum of one level's counters over all clients is epsilon-differentially
     private when adding or removing one unit changes the counters by at most
-    `sensitivity` in all, if at least `shares` honest clients' reports are in the sum and only
+    `sensitivity` in all, if at least `noise_shares` honest clients' reports are in the sum and only
     the sum is revealed. Proof: the discrete Laplace pmf falls by a factor of at most a per
     step, so by at most exp(-epsilon) over `sensitivity` steps; further independent
     noise is post-processing.
@@ -37,15 +38,20 @@ class Polya(SharingMechanism):
 
     epsilon: Fraction
     sensitivity: int
-    shares: int
+    noise_shares: int
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
-        if self.sensitivity < 1 or self.shares < 1:
+        if self.sensitivity < 1 or self.noise_shares < 1:
             raise SettingInvalid(
                 "sensitivity and the number of noise shares must be at least 1; found "
-                f"{self.sensitivity} and {self.shares}."
+                f"{self.sensitivity} and {self.noise_shares}."
             )
+
+    @property
+    def epsilon_spent(self) -> Fraction:
+        """Epsilon itself."""
+        return self.epsilon
 
     @property
     def step(self) -> Fraction:
@@ -55,7 +61,7 @@ class Polya(SharingMechanism):
     def law(self) -> Law:
         """Unbiased; each report brings its share of the discrete Laplace variance."""
         a = exp(-float(self.step))
-        return Law(1.0, 0.0, 2.0 * a / (1.0 - a) ** 2 / self.shares, 0.0)
+        return Law(1.0, 0.0, 2.0 * a / (1.0 - a) ** 2 / self.noise_shares, 0.0)
 
     def share(self, counts: IntArray, *, randomness: Randomness) -> IntArray:
         """Return the client's counters with its exact share of the noise."""
@@ -70,7 +76,7 @@ class Polya(SharingMechanism):
         """
         dice = Dice(randomness)
         x_top, x_bottom = self.step.numerator, self.step.denominator
-        rate = Fraction(2 * size, self.shares) / self.step
+        rate = Fraction(2 * size, self.noise_shares) / self.step
         noise = np.zeros(size, dtype=np.int64)
         for _ in range(dice.poisson(rate.numerator, rate.denominator)):
             jump = 1 + dice.geometric_exp(x_top, x_bottom)
@@ -82,11 +88,21 @@ class Polya(SharingMechanism):
         """Draw the sum of `reports` clients' shares at once; for simulation only."""
         if reports == 0:
             return counts
-        shape = reports / self.shares
+        shape = reports / self.noise_shares
         success = -np.expm1(-float(self.step))
         up = generator.negative_binomial(shape, success, counts.shape)
         down = generator.negative_binomial(shape, success, counts.shape)
         return counts + up - down
+
+    def to_json(self) -> dict[str, Any]:
+        """Epsilon alone: sensitivity and noise shares follow from the survey."""
+        return {"kind": self.kind, "epsilon": str(self.epsilon)}
+
+    @classmethod
+    def from_json(cls, fields: Fields, setting: LevelSetting) -> "Polya":
+        """Sized for the survey's fewest honest reports."""
+        fields.only("kind", "epsilon")
+        return cls(fields.fraction("epsilon"), setting.sensitivity, setting.noise_shares)
 
 
 def check_epsilon(epsilon: Fraction) -> None:

@@ -1,18 +1,36 @@
-"""Probabilities as integers over a power of two, rounded to the side that keeps epsilon."""
+"""Probabilities as integers over a power of two, rounded to the side that keeps epsilon.
 
-from decimal import Context, Decimal
+Everything here is done in whole numbers, so that any language comes to the same ones.
+"""
+
 from fractions import Fraction
 from functools import lru_cache
 
-_DIGITS = 60
+SCALE = 2**192
 
 
 @lru_cache(maxsize=64)
-def exp_from_below(epsilon: Fraction) -> Fraction:
-    """A rational just below e^epsilon."""
-    context = Context(prec=_DIGITS)
-    power = context.exp(context.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator)))
-    return Fraction(power) * (1 - Fraction(1, 10 ** (_DIGITS - 10)))
+def scaled_exp(epsilon: Fraction) -> int:
+    """A whole number just below e^epsilon 2^192.
+
+    The sum over k of t_k, where t_0 = 2^192 and t_k = floor(t_(k-1) a / (b k)) for
+    epsilon = a/b, until t_k is 0: every term is rounded down, so the sum is below.
+
+    >>> scaled_exp(Fraction(1)) / SCALE
+    2.718281828459045
+    """
+    total = term = SCALE
+    k = 0
+    while term:
+        k += 1
+        term = term * epsilon.numerator // (epsilon.denominator * k)
+        total += term
+    return total
+
+
+def over(numerator: int, bits: int) -> str:
+    """A probability as files write it: its numerator over 2^bits, not reduced."""
+    return f"{numerator}/{2**bits}"
 
 
 def round_down(probability: Fraction, bits: int) -> int:

@@ -2,20 +2,20 @@
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from fedassay.errors import ReportMalformed
 from fedassay.examples import IntArray
-from fedassay.mechanisms.base import LocalMechanism
+from fedassay.files import Fields
+from fedassay.mechanisms.base import LevelSetting, LocalMechanism, Rows
+from fedassay.mechanisms.bit_count import count_bits
 from fedassay.mechanisms.law import Law
 from fedassay.mechanisms.polya import check_epsilon
-from fedassay.mechanisms.rational import exp_from_below, round_up
+from fedassay.mechanisms.rational import SCALE, over, round_up, scaled_exp
 from fedassay.mechanisms.sampling import COIN_BITS, CoinBytes
 from fedassay.randomness import Randomness
-
-BitRows = npt.NDArray[np.uint8]
 
 _CHUNK_BYTES = 2**18
 
@@ -41,8 +41,14 @@ class UnaryEncoding(LocalMechanism):
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
-        q = 1 / (exp_from_below(self.epsilon) + 1)
+        power = scaled_exp(self.epsilon)
+        q = Fraction(SCALE, power + SCALE)
         object.__setattr__(self, "numerator", round_up(q, COIN_BITS))
+
+    @property
+    def epsilon_spent(self) -> Fraction:
+        """Epsilon itself."""
+        return self.epsilon
 
     @property
     def q(self) -> Fraction:
@@ -54,9 +60,9 @@ class UnaryEncoding(LocalMechanism):
         q = float(self.q)
         return Law(0.5 - q, q, q * (1.0 - q), 0.25 - q * (1.0 - q))
 
-    def encode(self, hits: IntArray, size: int, *, randomness: Randomness) -> BitRows:
+    def encode(self, hits: IntArray, size: int, *, randomness: Randomness) -> Rows:
         """Packed bits, a row for each hit in [0, size), or -1 for a client with nothing."""
-        row_bytes = -(-size // 8)
+        row_bytes = self.row_bytes(size)
         coins = CoinBytes.of(self.numerator)
         rows = np.empty((len(hits), row_bytes), dtype=np.uint8)
         flat = rows.reshape(-1)
@@ -75,3 +81,34 @@ class UnaryEncoding(LocalMechanism):
         """Draw the sum of all reports' bits at once; for simulation only."""
         own = generator.binomial(counts, 0.5)
         return own + generator.binomial(reports - counts, float(self.q))
+
+    def row_bytes(self, size: int) -> int:
+        """One bit for each label and cell, in whole bytes."""
+        return -(-size // 8)
+
+    def check_rows(self, rows: Rows, size: int) -> None:
+        """Bits past the last cell are zero."""
+        if size % 8 and (rows[:, -1] >> (size % 8)).any():
+            raise ReportMalformed(
+                "bits past the last cell must be zero; found some. Ask the client to send it again."
+            )
+
+    def sums(self, rows: Rows, size: int) -> IntArray:
+        """How often each bit is set."""
+        return count_bits(rows)[:size]
+
+    def to_json(self) -> dict[str, Any]:
+        """Epsilon, and the probability that it comes to."""
+        return {
+            "kind": self.kind,
+            "epsilon": str(self.epsilon),
+            "q": over(self.numerator, COIN_BITS),
+        }
+
+    @classmethod
+    def from_json(cls, fields: Fields, setting: LevelSetting) -> "UnaryEncoding":
+        """The probability in the file must be the one that follows from epsilon."""
+        fields.only("kind", "epsilon", "q")
+        mechanism = cls(fields.fraction("epsilon"))
+        fields.must_be("q", over(mechanism.numerator, COIN_BITS))
+        return mechanism

@@ -4,9 +4,10 @@ from fractions import Fraction
 
 from fedassay.errors import SettingInvalid
 from fedassay.grid import Grid
+from fedassay.hierarchy import AnyLevels
 from fedassay.mechanisms import Exact, Law, Polya, Privacy, RandomizedResponse, UnaryEncoding
 from fedassay.planning.request import LevelChoice, Preset, SurveyRequest
-from fedassay.survey import AnyLevels, EveryLevel, LevelPolicy, OneLevel, Survey
+from fedassay.survey import EveryLevel, LevelPolicy, OneLevel, Survey
 
 
 def build_survey(
@@ -33,8 +34,8 @@ def build_survey(
 def rebuilt_survey(request: SurveyRequest, like: Survey) -> Survey:
     """A survey of the same grid, levels and shares for another epsilon or number of clients."""
     budget = None
-    if isinstance(like.levels, OneLevel):
-        budget = like.levels.shares
+    if isinstance(like.level_policy, OneLevel):
+        budget = like.level_policy.client_fractions
     elif like.epsilon is not None:
         spent = [m.epsilon for m in like.mechanisms if not isinstance(m, Exact)]
         budget = tuple(part / like.epsilon for part in spent)
@@ -43,6 +44,7 @@ def rebuilt_survey(request: SurveyRequest, like: Survey) -> Survey:
 
 def _secure(request: SurveyRequest, grid: Grid, hierarchy: AnyLevels) -> Survey:
     return Survey(
+        privacy=request.privacy,
         grid=grid,
         hierarchy=hierarchy,
         mechanisms=(Exact(),) * hierarchy.levels,
@@ -66,12 +68,13 @@ def _distributed(
         # Leave room for the luck of the draw: a batch may come out smaller than its share.
         minimum = request.minimum_reports or max(2, int(minimum * min(shares) * 9 / 10))
     return Survey(
+        privacy=request.privacy,
         grid=grid,
         hierarchy=hierarchy,
         mechanisms=tuple(
             Polya(part, request.unit.sensitivity, minimum - request.colluders) for part in spent
         ),
-        levels=policy,
+        level_policy=policy,
         unit=request.unit,
         minimum_reports=minimum,
         colluders=request.colluders,
@@ -84,10 +87,13 @@ def _local(
 ) -> Survey:
     epsilon = request.epsilon or Fraction(1)
     return Survey(
+        privacy=request.privacy,
         grid=grid,
         hierarchy=hierarchy,
         mechanisms=tuple(_oracle(request, epsilon, cells) for cells in hierarchy.cells_per_level),
-        levels=OneLevel(shares, request.level_by_hash) if hierarchy.levels > 1 else EveryLevel(),
+        level_policy=OneLevel(shares, request.level_by_hash)
+        if hierarchy.levels > 1
+        else EveryLevel(),
         unit=request.unit,
         minimum_reports=request.minimum_reports or 1,
         allow_empty=request.allow_empty,

@@ -108,12 +108,12 @@ def expected_histogram(
 ) -> ScoreHistogram:
     """What decoding would give on average, with the noise it would carry."""
     counts = on_grid(model, survey.grid)
-    if survey.is_exact and not isinstance(survey.levels, OneLevel):
+    if survey.is_exact and not isinstance(survey.level_policy, OneLevel):
         return ScoreHistogram(survey.grid.edges, counts, NoNoise(), decode_options.smooth)
     hierarchy = survey.hierarchy
     shares = (
-        [float(share) for share in survey.levels.shares]
-        if isinstance(survey.levels, OneLevel)
+        [float(share) for share in survey.level_policy.client_fractions]
+        if isinstance(survey.level_policy, OneLevel)
         else [1.0] * hierarchy.levels
     )
     values = tuple(

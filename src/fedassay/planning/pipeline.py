@@ -28,7 +28,7 @@ from fedassay.planning.monte_carlo import MonteCarlo
 from fedassay.planning.request import SurveyRequest, check_request
 from fedassay.planning.search import SurveyDesign, design_survey
 
-PIPELINE_FORMAT = "fedassay.planning.pipeline/1"
+PIPELINE_FORMAT = "fedassay.pipeline/1"
 _LATTICE = 20
 _BOUNDARY_SHARES = tuple(Fraction(1, part) for part in (20, 10, 5, 3))
 _NODES = tuple(Fraction(part, 20) for part in (1, 4, 10, 20))

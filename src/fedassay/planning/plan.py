@@ -30,7 +30,7 @@ from fedassay.planning.solve import (
     epsilon_needed,
 )
 
-PLAN_FORMAT = "fedassay.planning.plan/1"
+PLAN_FORMAT = "fedassay.plan/1"
 DEFAULT_ERROR = 0.01
 _SEED = 0
 

@@ -142,7 +142,7 @@ def _grids(request: SurveyRequest, leaves: int) -> list[Grid]:
         shapes = [Grid.uniform(leaves)]
         if leaves < _ARCSINE_BELOW:
             # Finer ends pay while cells are few; among many, even ones feel less noise.
-            shapes.append(Grid.arcsine(leaves))
+            shapes.append(Grid.cubic(leaves))
         if request.privacy is Privacy.DISTRIBUTED and leaves >= _MANY_LEAVES:
             # Two cells more cost little there, and scores of exactly 0 and 1 are common.
             shapes = [shape.with_ends() for shape in shapes]

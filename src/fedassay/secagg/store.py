@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fedassay.errors import FileInvalid, StateStale
-from fedassay.files import Fields, read_json
+from fedassay.files import Fields, read_json, write_whole
 from fedassay.randomness import Randomness
 from fedassay.secagg.client import SecAggClient
 from fedassay.secagg.identity import Named, Pinned
@@ -115,21 +115,11 @@ class RoundStore:
 
 def _write_file(path: Path, content: bytes) -> None:
     """Write whole or not at all, to the disk and not only to its cache."""
-    draft = path.with_name(f".{path.name}.part")
     try:
-        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        draft.replace(path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    except OSError as error:
-        raise _unwritable(path, error) from error
+        write_whole(path, content)
+    except FileInvalid as error:
+        cause = error.__cause__
+        raise _unwritable(path, cause if isinstance(cause, OSError) else OSError()) from error
 
 
 def _unwritable(path: Path, error: OSError) -> FileInvalid:

@@ -187,15 +187,15 @@ def required_survivors(survey: Survey) -> int:
     2^-`PRIVACY_BITS` for each level.
     """
     least = max(survey.minimum_reports, survey.colluders + 2)
-    if not isinstance(survey.levels, OneLevel):
+    if not isinstance(survey.level_policy, OneLevel):
         return least
-    if survey.levels.by_hash:
+    if survey.level_policy.by_hash:
         raise TermsRefused(
             "under secure aggregation a client's level is its secret, or a server could choose "
             "who is left on a level; this survey takes it from a public hash. "
             "Start one without it."
         )
-    return max(_enough(share, least) for share in survey.levels.shares)
+    return max(_enough(share, least) for share in survey.level_policy.client_fractions)
 
 
 def _enough(share: Fraction, least: int) -> int:

@@ -78,10 +78,10 @@ def _leaves_per_level(
 ) -> tuple[list[IntArray], tuple[int, ...]]:
     """Leaf counts and number of the clients that report on each level."""
     levels = survey.hierarchy.levels
-    if cohort.client_of_row is None or not isinstance(survey.levels, OneLevel):
+    if cohort.client_of_row is None or not isinstance(survey.level_policy, OneLevel):
         counts = survey.grid.count(cohort.examples)
         return split_levels(survey, counts, clients=cohort.clients, generator=generator)
-    shares = [float(share) for share in survey.levels.shares]
+    shares = [float(share) for share in survey.level_policy.client_fractions]
     level_of_client = generator.choice(levels, size=cohort.clients, p=shares)
     level_of_row = level_of_client[cohort.client_of_row]
     leaves = [

@@ -22,6 +22,7 @@ from fedassay.secagg.layout import vector_of
 from fedassay.secagg.state import Stage
 from fedassay.secagg.terms import ROUND_ID_BYTES
 from fedassay.survey import Survey
+from fedassay.survey_json import survey_from_json
 
 TRUSTED_SERVER = b"trusted-server"
 LOCAL = b"local"
@@ -155,6 +156,6 @@ def read_survey(content: bytes) -> Survey:
             f"a survey has at most {_MOST_SURVEY_BYTES} bytes; found {len(content)}."
         )
     try:
-        return Survey.from_json(json.loads(content), where="the survey of this run")
+        return survey_from_json(json.loads(content), where="the survey of this run")
     except (ValueError, RecursionError) as error:
         raise FileInvalid("the survey of this run is not JSON. Start the run again.") from error

@@ -20,6 +20,7 @@ from fedassay.planning.request import (
 from fedassay.planning.search import decode_options_for, design_survey
 from fedassay.secagg.terms import required_survivors
 from fedassay.survey import MAX_CLIENTS, Survey
+from fedassay.survey_json import load_survey
 from fedassay.tables.reading import Columns, read_reference
 
 _MOST_SECONDS = 86_400
@@ -70,7 +71,7 @@ class RunSettings:
         preset = values.one_of(Preset, "preset")
         survey_file = values.text("survey")
         if survey_file:
-            survey = Survey.load(Path(survey_file))
+            survey = load_survey(Path(survey_file))
             _check_privacy(survey, privacy)
             decode_options = decode_options_for(preset, buckets)
         else:

@@ -1,0 +1,114 @@
+"""Surveys read from JSON that a stranger may have written."""
+
+from pathlib import Path
+
+from fedassay.errors import FileInvalid, SettingInvalid
+from fedassay.files import Fields, canonical, check_format, read_json
+from fedassay.grid import Grid
+from fedassay.hierarchy import MAX_LEVELS, AnyLevels, levels_from_json
+from fedassay.mechanisms import MECHANISMS, AnyMechanism, LevelSetting, Privacy, Unit, UnitKind
+from fedassay.mechanisms.law import MAX_EXAMPLES
+from fedassay.survey import (
+    MAX_CLIENTS,
+    SURVEY_FORMAT,
+    EveryLevel,
+    LevelPolicy,
+    OneLevel,
+    Survey,
+)
+
+MAX_SURVEY_BYTES = 4 * 2**20
+
+
+def load_survey(path: Path) -> Survey:
+    """Read a survey file; its size is checked before it is read."""
+    content = read_json(path, SURVEY_FORMAT, most=MAX_SURVEY_BYTES)
+    return survey_from_json(content, where=str(path))
+
+
+def survey_from_json(content: object, *, where: str = "survey") -> Survey:
+    """Rebuild a survey from untrusted JSON; anything unknown is refused.
+
+    What is accepted says the same again when written, to the last byte, so that a
+    fingerprint computed from a file in any language is the survey's.
+    """
+    fields = Fields(check_format(content, SURVEY_FORMAT, where), where)
+    fields.only(
+        "format", "privacy", "grid", "hierarchy", "level_policy", "mechanisms", "unit",
+        "minimum_reports", "colluders", "allow_empty", "model_digest",
+    )  # fmt: skip
+    try:
+        survey = _survey(fields)
+    except SettingInvalid as error:
+        raise FileInvalid(f"{where}: {error}") from error
+    if canonical(survey.to_json()) != canonical(content):
+        raise FileInvalid(
+            f"{where}: a survey says everything in one way (fractions in lowest terms, edges in "
+            "rising order, each once); this one does not. Make it with fedassay survey new."
+        )
+    return survey
+
+
+def _survey(fields: Fields) -> Survey:
+    grid = Grid.from_json(fields.inside("grid"))
+    hierarchy = levels_from_json(fields.inside("hierarchy"), grid.cells)
+    unit = _unit(fields.inside("unit"))
+    minimum = fields.integer("minimum_reports", 1, MAX_CLIENTS)
+    colluders = fields.integer("colluders", 0, minimum - 1)
+    allow_empty = fields.boolean("allow_empty")
+    settings = [
+        LevelSetting(cells, unit.sensitivity, minimum - colluders, allow_empty)
+        for cells in hierarchy.cells_per_level
+    ]
+    return Survey(
+        privacy=fields.one_of(Privacy, "privacy"),
+        grid=grid,
+        hierarchy=hierarchy,
+        mechanisms=_mechanisms(fields, hierarchy, settings),
+        level_policy=_level_policy(fields.inside("level_policy")),
+        unit=unit,
+        minimum_reports=minimum,
+        colluders=colluders,
+        allow_empty=allow_empty,
+        model_digest=None if fields.get("model_digest") is None else fields.text("model_digest"),
+    )
+
+
+def _mechanisms(
+    fields: Fields, hierarchy: AnyLevels, settings: list[LevelSetting]
+) -> tuple[AnyMechanism, ...]:
+    listed = fields.get("mechanisms")
+    if not isinstance(listed, list) or len(listed) != hierarchy.levels:
+        raise FileInvalid('"mechanisms" must list one mechanism per level.')
+    return tuple(
+        _mechanism(Fields(item, "mechanism"), setting)
+        for item, setting in zip(listed, settings, strict=True)
+    )
+
+
+def _mechanism(fields: Fields, setting: LevelSetting) -> AnyMechanism:
+    kind = fields.text("kind")
+    if kind not in MECHANISMS:
+        raise FileInvalid(
+            f"mechanisms are {', '.join(MECHANISMS)}; found {kind[:40]!r}. "
+            "Use the fedassay version that wrote the survey."
+        )
+    return MECHANISMS[kind].from_json(fields, setting)
+
+
+def _level_policy(fields: Fields) -> LevelPolicy:
+    kind = fields.text("kind")
+    if kind == "every":
+        fields.only("kind")
+        return EveryLevel()
+    if kind == "one":
+        fields.only("kind", "client_fractions", "by_hash")
+        fractions = tuple(fields.fractions("client_fractions", MAX_LEVELS))
+        return OneLevel(fractions, fields.boolean("by_hash"))
+    raise FileInvalid(f"a client reports on every level or on one; found {kind[:40]!r}.")
+
+
+def _unit(fields: Fields) -> Unit:
+    fields.only("kind", "max_examples")
+    kind = fields.one_of(UnitKind, "kind")
+    return Unit(kind, fields.integer("max_examples", 1, MAX_EXAMPLES))
