@@ -10,14 +10,13 @@ from sklearn.metrics import roc_auc_score
 from benchmarks.page import Aim, Section
 from benchmarks.rows import scored_rows
 from benchmarks.timing import best_of, race, shown
-from fedassay.examples import Examples
+from fedassay.examples import Examples, ScoredClients
 from fedassay.mechanisms import Privacy
 from fedassay.metrics.named import named_metrics
 from fedassay.planning.request import SurveyRequest
 from fedassay.planning.search import SurveyDesign, design_survey
 from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation.simulate import simulate
-from fedassay.tables.reading import ScoredClients
 
 _CLIENTS = 1_000_000
 _THRESHOLDS = (0.5,)

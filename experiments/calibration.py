@@ -19,7 +19,7 @@ from experiments.calibration_slopes import measure as measure_slope
 from experiments.data import SHARED, halves, load, rows
 from fedassay.calibration import Calibrator, Method, ece, fit, fit_auto
 from fedassay.calibration.binning import fit_binning
-from fedassay.examples import Examples, FloatArray, IntArray
+from fedassay.examples import Examples, FloatArray, IntArray, ScoredClients
 from fedassay.histogram import ScoreHistogram
 from fedassay.mechanisms import Privacy
 from fedassay.metrics.exact_rows import row_calibration
@@ -27,7 +27,6 @@ from fedassay.planning.request import SurveyRequest
 from fedassay.planning.search import design_survey
 from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation.simulate import simulate
-from fedassay.tables.reading import ScoredClients
 
 _PAGE = Path(__file__).with_name("calibration.md")
 _BINS = 20

@@ -6,7 +6,7 @@ from math import exp, log, nan
 import numpy as np
 
 from fedassay.estimate import Estimate
-from fedassay.examples import Examples
+from fedassay.examples import Examples, ScoredClients
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics import accuracy, precision, recall, roc_auc
 from fedassay.metrics.exact_rows import row_metrics
@@ -16,7 +16,6 @@ from fedassay.planning.search import (
 )
 from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation.simulate import simulate
-from fedassay.tables.reading import ScoredClients
 
 THRESHOLDS = tuple(i / 11 for i in range(1, 11))
 FAMILIES = {"precision": precision, "recall": recall, "accuracy": accuracy}

@@ -17,7 +17,7 @@ from experiments.data import Scored
 from experiments.errors import THRESHOLDS
 from experiments.page import markdown_table, run, say
 from fedassay.estimate import NotEnoughData
-from fedassay.examples import Examples
+from fedassay.examples import Examples, ScoredClients
 from fedassay.mechanisms import Privacy
 from fedassay.metrics import roc_auc
 from fedassay.metrics.delta_method import CLEAR_OF_NOISE
@@ -32,7 +32,6 @@ from fedassay.planning.search import (
 )
 from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation.simulate import simulate
-from fedassay.tables.reading import ScoredClients
 
 _EPSILONS = (Fraction(5), Fraction(1))
 

@@ -5,9 +5,9 @@ from fractions import Fraction
 import numpy as np
 
 from fedassay import Exact, Examples, Grid, Hierarchy, Report, Survey
+from fedassay.examples import ScoredClients
 from fedassay.mechanisms import AnyMechanism, Privacy, RandomizedResponse, UnaryEncoding
 from fedassay.survey import EveryLevel, OneLevel
-from fedassay.tables.reading import ScoredClients
 
 REPORT_ID = bytes(range(16))
 

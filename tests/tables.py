@@ -45,7 +45,15 @@ class Table(NamedTuple):
 
 def table_paths() -> list[Path]:
     """The bundled sample, and larger tables where a checkout has them beside it."""
-    return [BUNDLED, *sorted(SHARED.glob("scores_*.parquet"))]
+    return [
+        BUNDLED,
+        *(path for path in sorted(SHARED.glob("scores_*.parquet")) if _has_score(path)),
+    ]
+
+
+def _has_score(path: Path) -> bool:
+    """Whether a table has one score; others have one per model or class."""
+    return "score" in pq.read_schema(path).names
 
 
 def read_table(path: Path) -> Table:

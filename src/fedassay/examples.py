@@ -55,6 +55,15 @@ class Examples:
         return self
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoredClients:
+    """Rows with the client that holds each; without a client column each row is one."""
+
+    examples: Examples
+    client_of_row: IntArray | None
+    clients: int
+
+
 def checked_scores(y_score: npt.ArrayLike) -> FloatArray:
     """Return scores as float64 in [0, 1], or say which item breaks the rule."""
     raw = _one_column(y_score, "scores")

@@ -27,9 +27,10 @@ from fedassay.engines.flower.federate import federate
 from fedassay.engines.flower.settings import RunSettings
 from fedassay.engines.in_process import tally_securely
 from fedassay.engines.report_files import answer_file, read_messages, write_answer
+from fedassay.examples import ScoredClients
 from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation.simulate import tally_clients, tally_each_client
-from fedassay.tables.reading import Columns, ScoredClients, read_clients
+from fedassay.tables.reading import Columns, read_clients
 from fedassay.wire import Message
 from tests.flowergrid import CONFIG, InProcessGrid
 from tests.surveys import cohort_of, flat_survey, small_survey

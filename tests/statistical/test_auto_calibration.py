@@ -13,10 +13,9 @@ from scipy import stats
 from fedassay import Examples, Privacy, ScoreHistogram, SurveyDesign, SurveyRequest, design_survey
 from fedassay.calibration import Calibrator, Method, fit_auto, fit_isotonic
 from fedassay.errors import SingleClass
-from fedassay.examples import FloatArray
+from fedassay.examples import FloatArray, ScoredClients
 from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation.simulate import simulate
-from fedassay.tables.reading import ScoredClients
 from tests.laws import FALSE_ALARM, full
 
 MODELS = (

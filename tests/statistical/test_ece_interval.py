@@ -13,10 +13,9 @@ from fedassay import Examples, Privacy, SurveyDesign, SurveyRequest, design_surv
 from fedassay.calibration import ece
 from fedassay.calibration.gap_intervals import SumOfSizes
 from fedassay.estimate import Estimate, Interval
-from fedassay.examples import FloatArray
+from fedassay.examples import FloatArray, ScoredClients
 from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation.simulate import simulate
-from fedassay.tables.reading import ScoredClients
 from tests.laws import FALSE_ALARM, full
 
 MODELS = (

@@ -22,10 +22,10 @@ import pytest
 from scipy.stats import binom
 
 from fedassay import Estimate, Examples, ScoreHistogram, SurveyRequest, design_survey, metrics
+from fedassay.examples import ScoredClients
 from fedassay.mechanisms import Privacy
 from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation.simulate import simulate
-from fedassay.tables.reading import ScoredClients
 from tests.tables import BUNDLED, Table, read_table
 
 pytestmark = pytest.mark.statistical

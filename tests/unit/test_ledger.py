@@ -550,6 +550,8 @@ def test_a_read_only_folder_can_be_read_and_not_charged() -> None:
         folder = Path(name)
         ledger = Ledger.create(folder / "ledger.db")
         ledger.charge(third(2), WARD)
+        for file in folder.iterdir():
+            file.chmod(0o644)
         folder.chmod(0o555)
         as_nobody(lambda: spent(ledger))
         with pytest.raises(LedgerUnwritable, match="read-only"):

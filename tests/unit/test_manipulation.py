@@ -13,10 +13,10 @@ import numpy.typing as npt
 import pytest
 
 from fedassay import DecodeOptions, Examples, Survey, Tally, decode, metrics
+from fedassay.examples import ScoredClients
 from fedassay.mechanisms.grr import value_rows
 from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation.simulate import simulate, tally_clients
-from fedassay.tables.reading import ScoredClients
 from fedassay.tally import TallyBuilder
 from fedassay.wire import Block
 from fedassay.wire import decode as read

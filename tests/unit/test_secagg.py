@@ -126,7 +126,11 @@ def test_sums_are_exact_up_to_the_threshold_and_rounds_abort_past_it() -> None:
 
 
 def test_noisy_reports_of_the_survivors_are_summed_exactly() -> None:
-    survey = replace(flat(minimum=8, colluders=1), mechanisms=(Polya(Fraction(1), 1, 7),))
+    survey = replace(
+        flat(minimum=8, colluders=1),
+        privacy=Privacy.DISTRIBUTED,
+        mechanisms=(Polya(Fraction(1), 1, 7),),
+    )
     counts = np.ones((2, 3), dtype=np.int64)
     answers = [
         answer_counts(survey, counts, randomness=RANDOM, policy=ClientPolicy()) for _ in range(12)

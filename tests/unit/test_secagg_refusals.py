@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedassay import ClientPolicy, Polya, Survey
+from fedassay import ClientPolicy, Polya, Privacy, Survey
 from fedassay.errors import (
     CohortTooSmall,
     KeyInvalid,
@@ -120,7 +120,8 @@ def test_a_small_cohort_is_refused() -> None:
 
 def noisy(epsilon: int) -> Survey:
     exact = flat(minimum=3)
-    return replace(exact, mechanisms=(Polya(Fraction(epsilon), 1, 3),))
+    noise = Polya(Fraction(epsilon), 1, 3)
+    return replace(exact, privacy=Privacy.DISTRIBUTED, mechanisms=(noise,))
 
 
 def test_another_epsilon_for_one_client_ends_its_round() -> None:

@@ -16,13 +16,12 @@ from fedassay.calibration.gap_intervals import SumOfSizes
 from fedassay.calibration.rates import bucket_rates, misplaced, noise_covariance
 from fedassay.calibration.smooth import smooth_from
 from fedassay.draws import draw_tally
-from fedassay.examples import Examples
+from fedassay.examples import Examples, ScoredClients
 from fedassay.hierarchy import Hierarchy
 from fedassay.mechanisms import Privacy
 from fedassay.noise import TreeNoise
 from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation.simulate import tally_clients
-from fedassay.tables.reading import ScoredClients
 
 Floats = npt.NDArray[np.float64]
 MODELS = (

@@ -77,7 +77,7 @@ def test_a_survey_that_cannot_work_is_not_made(make: Callable[[Survey], Survey])
 
 
 HOSTILE: list[tuple[str, Any]] = [
-    ("format", "fedassay.survey/2"),
+    ("format", "fedassay.survey/1"),
     ("format", ["fedassay.survey/1"]),
     ("surprise", 1),
     ("grid", None),

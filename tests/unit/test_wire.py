@@ -34,7 +34,7 @@ def message(
     *,
     encoding: int,
     fingerprint: bytes = SURVEY.fingerprint,
-    head: bytes = b"FASR\x01",
+    head: bytes = b"FASR\x02",
 ) -> bytes:
     """A report laid out by hand, with a checksum that fits."""
     content = head + bytes([encoding, 255, 0]) + fingerprint + REPORT_ID
@@ -121,12 +121,12 @@ def test_a_declared_size_that_lies_is_refused(items: int, encoding: int) -> None
         message(bytes(4), 1, encoding=0),
         message(b"", 0, encoding=0),
         message(b"", 0, encoding=2),
-        message(b"", 0, encoding=1, head=b"FASR\x02"),
-        message(b"", 0, encoding=1, head=b"PAR1\x01"),
+        message(b"", 0, encoding=1, head=b"FASR\x01"),
+        message(b"", 0, encoding=1, head=b"PAR1\x02"),
     ],
     ids=[
         "falling", "repeated", "beyond", "negative index", "negative first", "short dense",
-        "empty dense", "unknown encoding", "version 2", "other magic",
+        "empty dense", "unknown encoding", "version 1", "other magic",
     ],
 )  # fmt: skip
 def test_a_forged_report_with_a_right_checksum_is_malformed(forged: bytes) -> None:

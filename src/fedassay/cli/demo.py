@@ -10,6 +10,7 @@ from rich.table import Table
 from fedassay.cli.console import estimates_table, out, progress
 from fedassay.cli.simulate import run_trials
 from fedassay.estimate import Estimate
+from fedassay.examples import ScoredClients
 from fedassay.mechanisms import Privacy
 from fedassay.metrics.exact_rows import row_metrics
 from fedassay.planning.request import SurveyRequest
@@ -17,7 +18,7 @@ from fedassay.planning.search import (
     design_survey,
 )
 from fedassay.simulation.simulate import clients
-from fedassay.tables.reading import Columns, ScoredClients, read_clients
+from fedassay.tables.reading import Columns, read_clients
 
 _THRESHOLDS = (0.3, 0.5)
 _SIDE_BY_SIDE = ("roc_auc", "average_precision", "brier", "precision@0.3", "recall@0.3")

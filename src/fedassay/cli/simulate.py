@@ -15,6 +15,7 @@ from fedassay.cli.console import err, estimates_table, out, progress, reasons
 from fedassay.decoding import decode
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.estimate import Estimate
+from fedassay.examples import ScoredClients
 from fedassay.files import write_json
 from fedassay.mechanisms import Privacy, Unit, UnitKind
 from fedassay.metrics import named_metrics
@@ -28,7 +29,7 @@ from fedassay.randomness import SimulatedRandomness
 from fedassay.report.charts import write_plots
 from fedassay.simulation.heldout import HeldOut, held_out, split_clients
 from fedassay.simulation.simulate import tally_clients, tally_each_client
-from fedassay.tables.reading import Columns, ScoredClients, read_clients, read_reference, row_count
+from fedassay.tables.reading import Columns, read_clients, read_reference, row_count
 
 SIMULATION_FORMAT = "fedassay.simulation/1"
 

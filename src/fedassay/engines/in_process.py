@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from fedassay.client import Answer, ClientPolicy, answer_counts
 from fedassay.errors import ReportMalformed
-from fedassay.examples import IntArray
+from fedassay.examples import IntArray, ScoredClients
 from fedassay.randomness import Randomness
 from fedassay.secagg.client import SecAggClient
 from fedassay.secagg.identity import Named, Pinned, Roster
@@ -15,7 +15,6 @@ from fedassay.secagg.state import Stage
 from fedassay.secagg.terms import Terms
 from fedassay.simulation.simulate import clients
 from fedassay.survey import EveryLevel, Survey
-from fedassay.tables.reading import ScoredClients
 from fedassay.tally import Tally
 
 

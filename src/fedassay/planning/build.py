@@ -17,18 +17,20 @@ def build_survey(
     budget: tuple[Fraction, ...] | None = None,
 ) -> Survey:
     """The survey whose levels share epsilon or clients as the budget says; evenly by default."""
-    if request.privacy is Privacy.SECURE:
-        return _secure(request, grid, hierarchy)
     levels = hierarchy.levels
     if budget is not None and (len(budget) != levels or sum(budget) != 1 or min(budget) <= 0):
         raise SettingInvalid(
             f"a budget has one positive share for each of {levels} levels, adding up to 1; found "
             f"{', '.join(map(str, budget))}."
         )
-    shares = budget or (Fraction(1, levels),) * levels
-    if request.privacy is Privacy.LOCAL:
-        return _local(request, grid, hierarchy, shares)
-    return _distributed(request, grid, hierarchy, shares)
+    fractions = budget or (Fraction(1, levels),) * levels
+    match request.privacy:
+        case Privacy.SECURE:
+            return _secure(request, grid, hierarchy)
+        case Privacy.DISTRIBUTED:
+            return _distributed(request, grid, hierarchy, fractions)
+        case Privacy.LOCAL:
+            return _local(request, grid, hierarchy, fractions)
 
 
 def rebuilt_survey(request: SurveyRequest, like: Survey) -> Survey:

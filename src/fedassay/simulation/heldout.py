@@ -6,12 +6,11 @@ import numpy as np
 
 from fedassay.calibration import Calibrator, Method, fit
 from fedassay.errors import SettingInvalid
-from fedassay.examples import Examples, IntArray
+from fedassay.examples import Examples, IntArray, ScoredClients
 from fedassay.metrics.exact_rows import row_calibration
 from fedassay.planning.search import SurveyDesign
 from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation.simulate import simulate
-from fedassay.tables.reading import ScoredClients
 
 
 @dataclass(frozen=True, slots=True)

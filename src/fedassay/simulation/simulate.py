@@ -9,12 +9,11 @@ import numpy as np
 from fedassay.client import make_answer
 from fedassay.decoding import DecodeOptions, decode
 from fedassay.draws import randomised, split_levels
-from fedassay.examples import Examples, IntArray
+from fedassay.examples import Examples, IntArray, ScoredClients
 from fedassay.histogram import ScoreHistogram
 from fedassay.mechanisms import UnitKind
 from fedassay.randomness import SimulatedRandomness
 from fedassay.survey import OneLevel, Survey
-from fedassay.tables.reading import ScoredClients
 from fedassay.tally import Tally, TallyBuilder
 from fedassay.wire import messages
 

@@ -16,7 +16,13 @@ from fedassay.errors import (
     FileInvalid,
     LabelInvalid,
 )
-from fedassay.examples import Examples, FloatArray, IntArray, checked_scores
+from fedassay.examples import (
+    Examples,
+    FloatArray,
+    IntArray,
+    ScoredClients,
+    checked_scores,
+)
 from fedassay.grid import Grid
 
 _BATCH_ROWS = 2**18
@@ -38,15 +44,6 @@ class Columns:
         """The columns to read."""
         wanted = (self.score, self.label, self.client)
         return list(dict.fromkeys(name for name in wanted if name is not None))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ScoredClients:
-    """Rows with the client that holds each; without a client column each row is one."""
-
-    examples: Examples
-    client_of_row: IntArray | None
-    clients: int
 
 
 def read_clients(

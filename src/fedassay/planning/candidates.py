@@ -1,0 +1,90 @@
+"""Which grids and which levels the search tries."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from fedassay.examples import Examples, FloatArray
+from fedassay.grid import Grid
+from fedassay.hierarchy import Hierarchy, Interleaved, fanouts_for
+from fedassay.mechanisms import Privacy
+from fedassay.planning.build import build_survey
+from fedassay.planning.request import SurveyRequest
+from fedassay.survey import Survey
+
+LEAVES = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024)
+# A labelled reference tells neighbouring sizes apart; models of the unknown do not.
+MORE_LEAVES = tuple(sorted({*LEAVES, 3, 5, 7, 10, 20, 40}))
+_MANY_LEAVES = 32
+_CUBIC_BELOW = 64
+_MOST_INTERLEAVED = 48
+
+
+@dataclass(frozen=True, slots=True)
+class Variety:
+    """Which trees, and which interleaved levels, to try on a grid."""
+
+    levels: tuple[int, ...]
+    tilts: tuple[Fraction, ...]
+    interleaved_cells: tuple[int, ...]
+
+
+PLAIN = Variety((1, 2), (Fraction(3, 2),), (3, 6))
+THOROUGH = Variety(
+    (1, 2, 3),
+    (Fraction(2), Fraction(3, 2), Fraction(1), Fraction(2, 3)),
+    (2, 3, 4, 6, 8, 12),
+)
+
+
+def candidate_surveys(request: SurveyRequest, grid: Grid, variety: Variety) -> Iterator[Survey]:
+    """Surveys over one grid: which levels, and how they share epsilon or clients."""
+    for height in variety.levels:
+        # A level more pays off only when every level has several children.
+        if height > 1 and grid.cells < 4**height:
+            continue
+        hierarchy = Hierarchy(grid.cells, fanouts_for(grid.cells, height))
+        rows = [[tilt ** (height - level) for level in range(height)] for tilt in variety.tilts]
+        for budget in dict.fromkeys(tuple(weight / sum(row) for weight in row) for row in rows):
+            yield build_survey(request, grid, hierarchy, budget)
+    if request.privacy is not Privacy.LOCAL or grid.cells > _MOST_INTERLEAVED:
+        return
+    for cells in variety.interleaved_cells:
+        step = -(-(grid.cells - 1) // (cells - 1))
+        if 1 < step < grid.cells:
+            yield build_survey(request, grid, Interleaved(grid.cells, step))
+
+
+def candidate_grids(request: SurveyRequest, leaves: int) -> list[Grid]:
+    """Grids of about so many leaves, with thresholds on edges where that pays."""
+    if request.reference is not None:
+        shapes = [warped_grid(request.reference, leaves)]
+    else:
+        shapes = [Grid.uniform(leaves)]
+        if leaves < _CUBIC_BELOW:
+            # Finer ends pay while cells are few; among many, even ones feel less noise.
+            shapes.append(Grid.cubic(leaves))
+        if request.privacy is Privacy.DISTRIBUTED and leaves >= _MANY_LEAVES:
+            # Two cells more cost little there, and scores of exactly 0 and 1 are common.
+            shapes = [shape.with_ends() for shape in shapes]
+    # Thresholds on edges are exact; but where every cell is dear, as under local privacy, many
+    # among few take the place of better ones.
+    room = 1 if isinstance(request.reference, Examples) else 4
+    if request.privacy is Privacy.LOCAL and room * len(request.thresholds) > leaves:
+        return shapes
+    pinned = [shape.with_edges_at(request.thresholds) for shape in shapes]
+    return list(dict.fromkeys([*pinned, *shapes]))
+
+
+def warped_grid(reference: Examples | FloatArray, cells: int) -> Grid:
+    """A grid warped to a reference, with labels or without."""
+    if isinstance(reference, Examples):
+        return _warped_to(reference, cells)
+    return Grid.warped(reference, cells)
+
+
+@lru_cache(maxsize=32)
+def _warped_to(reference: Examples, cells: int) -> Grid:
+    """Planning backwards asks for the same grids again and again."""
+    return Grid.warped(reference.scores, cells, labels=reference.labels)
