@@ -12,6 +12,7 @@ from fedassay.errors import MissingExtra
 
 EXTRAS: Mapping[str, str] = MappingProxyType(
     {
+        "click": "all",
         "dp_accounting": "accounting",
         "flwr": "flower",
         "matplotlib": "all",
