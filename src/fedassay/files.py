@@ -61,7 +61,7 @@ def _canonical(content: object) -> str:
             for key in rising
         )
         return f"{{{','.join(inside)}}}"
-    if isinstance(content, Sequence):
+    if isinstance(content, Sequence) and not isinstance(content, bytes):
         return f"[{','.join(map(_canonical, content))}]"
     raise FileInvalid(f"JSON has no {type(content).__name__}.")
 

@@ -133,10 +133,13 @@ def test_signatures_are_the_known_ones(name: str) -> None:
 
 
 def test_survivors_confirmed_in_one_cohort_are_not_confirmed_in_another() -> None:
-    other = Cohort.of(TERMS, 5, bytes(32), raw("cohort", "present"))
-    content = agreed(other, raw("a", "survivors"))
+    identity = Identity(Ed25519PrivateKey.from_private_bytes(raw("a", "identity")))
+    survivors = raw("a", "survivors")
+    vouched = identity.sign(agreed(COHORT, survivors))
+    check_signature(identity.public, vouched, agreed(COHORT, survivors))
+    elsewhere = Cohort.of(TERMS, 5, bytes(32), raw("cohort", "present"))
     with pytest.raises(SignatureInvalid):
-        check_signature(raw("a", "member"), raw("a", "survivors_signature"), content)
+        check_signature(identity.public, vouched, agreed(elsewhere, survivors))
 
 
 def test_a_name_has_the_known_member() -> None:
