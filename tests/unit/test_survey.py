@@ -2,6 +2,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from fedassay import (
 )
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.files import MAX_JSON_BYTES, canonical
-from fedassay.mechanisms import Privacy, RandomizedResponse, UnitKind
+from fedassay.mechanisms import Neighbours, Privacy, RandomizedResponse, UnitKind
 from fedassay.survey import OneLevel
 from fedassay.survey_json import load_survey, survey_from_json
 from tests.surveys import flat_survey, local_survey, small_survey
@@ -125,6 +126,70 @@ def test_clients_on_one_level_each_spend_the_largest_epsilon() -> None:
     )
     assert noisy.epsilon == 5
     assert replace(noisy, level_policy=OneLevel((half, half))).epsilon == 4
+
+
+@pytest.mark.parametrize("privacy", Privacy)
+def test_each_privacy_model_takes_its_own_mechanisms_only(privacy: Privacy) -> None:
+    own = {
+        Privacy.SECURE: Exact(),
+        Privacy.DISTRIBUTED: Polya(Fraction(1), 1, 5),
+        Privacy.LOCAL: RandomizedResponse(Fraction(1), 4),
+    }
+    for model, mechanism in own.items():
+        made = partial(
+            Survey,
+            privacy=privacy,
+            grid=Grid.uniform(4),
+            hierarchy=Hierarchy.flat(4),
+            mechanisms=(mechanism,),
+            minimum_reports=5,
+        )
+        if model is privacy:
+            assert made().privacy is privacy
+        else:
+            with pytest.raises(SettingInvalid, match=f"{privacy.value} privacy goes with"):
+                made()
+
+
+def test_a_survey_with_colluders_survives_its_file(tmp_path: Path) -> None:
+    survey = polya_survey(Fraction(1, 3), colluders=2)
+    survey.save(tmp_path / "survey.json")
+    again = load_survey(tmp_path / "survey.json")
+    assert again == survey
+    assert again.mechanisms == (Polya(Fraction(1, 3), 1, 3),)
+
+
+def test_a_survey_that_says_a_thing_in_another_way_is_refused() -> None:
+    """2/6 is 1/3, and a hash of the file would not be the survey's fingerprint."""
+    content = polya_survey(Fraction(1, 3), colluders=0).to_json()
+    survey_from_json(content)
+    for epsilon in ("2/6", "01/3"):
+        changed = {**content, "mechanisms": [{"kind": "polya", "epsilon": epsilon}]}
+        with pytest.raises(FileInvalid, match="everything in one way"):
+            survey_from_json(changed)
+
+
+@pytest.mark.parametrize(("kind", "name"), [("oue", "q"), ("grr", "p")])
+def test_a_survey_that_states_another_probability_is_refused(kind: str, name: str) -> None:
+    content = local_survey(Fraction(1), kinds=kind).to_json()
+    (mechanism,) = content["mechanisms"]
+    numerator, _, denominator = mechanism[name].partition("/")
+    survey_from_json(content)
+    for changed in (f"{int(numerator) - 1}/{denominator}", f"{int(numerator) + 1}/{denominator}"):
+        with pytest.raises(FileInvalid, match="as the other fields have it"):
+            survey_from_json({**content, "mechanisms": [{**mechanism, name: changed}]})
+
+
+def test_a_promise_names_its_neighbours_and_whom_to_trust() -> None:
+    exact = small_survey().guarantee
+    noisy = polya_survey(Fraction(1), colluders=2).guarantee
+    local = local_survey(Fraction(1)).guarantee
+    assert (exact.epsilon, exact.neighbours) == (None, None)
+    assert (noisy.epsilon, noisy.neighbours) == (1, Neighbours.ADD_OR_REMOVE)
+    assert (local.epsilon, local.neighbours, local.trust) == (1, Neighbours.REPLACE, "nobody")
+    assert "secure aggregation" in exact.trust
+    assert "secure aggregation" in noisy.trust
+    assert (noisy.minimum_reports, noisy.colluders) == (5, 2)
 
 
 def test_reports_of_empty_clients_are_not_taken_for_examples() -> None:

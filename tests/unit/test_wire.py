@@ -137,6 +137,15 @@ def test_a_forged_report_with_a_right_checksum_is_malformed(forged: bytes) -> No
         decode(forged, SURVEY)
 
 
+@pytest.mark.parametrize("level", [0, 1, 2, 254])
+def test_a_report_names_a_level_where_there_is_one_and_none_otherwise(level: int) -> None:
+    """This survey's reports are on all levels: 255. A report on one of them is no report to it."""
+    good = message(b"", 0, encoding=1)
+    content = good[:6] + bytes([level]) + good[7:-4]
+    with pytest.raises(ReportMalformed, match="level is 255"):
+        decode(content + struct.pack("<I", zlib.crc32(content)), SURVEY)
+
+
 def test_a_report_to_another_survey_is_foreign() -> None:
     with pytest.raises(ReportForeign):
         decode(encode(report_of(small_survey(4, minimum_reports=9))), SURVEY)
