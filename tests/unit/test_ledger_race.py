@@ -12,6 +12,7 @@ import pytest
 from fedassay.errors import LedgerUnwritable
 from fedassay.ledger import Budget, Charge, Ledger, Part, store
 from fedassay.ledger import ledger as ledger_module
+from fedassay.ledger.budget import decide
 from tests.surveys import local_survey
 from tests.tables import ROOT
 
@@ -101,7 +102,7 @@ def test_while_one_decides_nobody_else_charges(
 ) -> None:
     """No race to be won: the second charge is tried from within the first one's decision."""
     ledger = Ledger.create(tmp_path / "ledger.db")
-    decide, tried = ledger_module.decide, []
+    tried: list[bool] = []
 
     def interrupted(*given: object, **how: object) -> None:
         monkeypatch.setattr(ledger_module, "decide", decide)

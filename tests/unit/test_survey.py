@@ -27,7 +27,7 @@ from fedassay import (
 )
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.files import MAX_JSON_BYTES, canonical
-from fedassay.mechanisms import Neighbours, Privacy, RandomizedResponse, UnitKind
+from fedassay.mechanisms import AnyMechanism, Neighbours, Privacy, RandomizedResponse, UnitKind
 from fedassay.survey import OneLevel
 from fedassay.survey_json import load_survey, survey_from_json
 from tests.surveys import flat_survey, local_survey, small_survey
@@ -130,7 +130,7 @@ def test_clients_on_one_level_each_spend_the_largest_epsilon() -> None:
 
 @pytest.mark.parametrize("privacy", Privacy)
 def test_each_privacy_model_takes_its_own_mechanisms_only(privacy: Privacy) -> None:
-    own = {
+    own: dict[Privacy, AnyMechanism] = {
         Privacy.SECURE: Exact(),
         Privacy.DISTRIBUTED: Polya(Fraction(1), 1, 5),
         Privacy.LOCAL: RandomizedResponse(Fraction(1), 4),
@@ -185,8 +185,12 @@ def test_a_promise_names_its_neighbours_and_whom_to_trust() -> None:
     noisy = polya_survey(Fraction(1), colluders=2).guarantee
     local = local_survey(Fraction(1)).guarantee
     assert (exact.epsilon, exact.neighbours) == (None, None)
-    assert (noisy.epsilon, noisy.neighbours) == (1, Neighbours.ADD_OR_REMOVE)
-    assert (local.epsilon, local.neighbours, local.trust) == (1, Neighbours.REPLACE, "nobody")
+    assert (noisy.epsilon, noisy.neighbours) == (Fraction(1), Neighbours.ADD_OR_REMOVE)
+    assert (local.epsilon, local.neighbours, local.trust) == (
+        Fraction(1),
+        Neighbours.REPLACE,
+        "nobody",
+    )
     assert "secure aggregation" in exact.trust
     assert "secure aggregation" in noisy.trust
     assert (noisy.minimum_reports, noisy.colluders) == (5, 2)
