@@ -6,15 +6,19 @@ from typing import Annotated
 
 import typer
 
-from fedassay.assessment import Assessment
+from fedassay.assessment import Assessment, estimates_json
 from fedassay.calibration import Calibrator, Method, ece, fit, fit_auto
-from fedassay.cli import options
-from fedassay.cli.console import err, out, progress
+from fedassay.cli import columns
+from fedassay.cli.console import err, plain, progress
+from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
 from fedassay.estimate import Estimate
 from fedassay.histogram import ScoreHistogram
 from fedassay.survey import Survey
-from fedassay.tables.reading import row_count
+from fedassay.tables.sources import row_count
 from fedassay.tables.writing import apply_file
+
+CALIBRATION_FORMAT = "fedassay.calibration/1"
+APPLY_FORMAT = "fedassay.apply/1"
 
 
 class MethodChoice(Enum):
@@ -52,6 +56,9 @@ def calibrate(
             "--test", metavar="ASSESSMENT", help="Of other clients: judge the map on them."
         ),
     ] = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    force: ForceOption = False,
 ) -> None:
     """Fit a calibrator to an assessment's tally; no rows are needed.
 
@@ -63,18 +70,33 @@ def calibrate(
 
       fedassay calibrate half.json --test other-half.json -o calibrator.json
     """
+    voice = Voice(as_json, quiet)
+    check_output(output, assessment, test, force=force)
     loaded = Assessment.load(assessment)
     histogram = loaded.histogram()
     tested = None if test is None else Assessment.load(test).histogram()
     found = _fitted(histogram, loaded.survey, method.method, monotone=monotone)
     found.save(output)
-    out.print(f"Wrote {output}: {found.method.value}, {len(found.values):,} values.", markup=False)
-    out.print(f"ECE of the scores, 20 bins: {_shown(ece(histogram))}", markup=False)
+    errors = {"ece": ece(histogram)}
     if tested is not None:
-        out.print(f"On the test clients: {_shown(ece(tested))}", markup=False)
-        after = _shown(ece(tested, calibrator=found))
-        out.print(f"On the test clients, calibrated: {after}", markup=False)
-    if found.reason:
+        errors["test_ece"] = ece(tested)
+        errors["test_ece_calibrated"] = ece(tested, calibrator=found)
+    voice.result(
+        {
+            "format": CALIBRATION_FORMAT,
+            "output": str(output),
+            "method": found.method.value,
+            "reason": found.reason,
+            "values": len(found.values),
+            **estimates_json(errors),
+        }
+    )
+    voice.say(f"Wrote {plain(output)}: {found.method.value}, {len(found.values):,} values.")
+    voice.say(f"ECE of the scores, 20 bins: {_shown(errors['ece'])}")
+    if tested is not None:
+        voice.say(f"On the test clients: {_shown(errors['test_ece'])}")
+        voice.say(f"On the test clients, calibrated: {_shown(errors['test_ece_calibrated'])}")
+    if found.reason and not quiet:
         err.print(found.reason, markup=False, soft_wrap=True)
 
 
@@ -101,15 +123,31 @@ def apply(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Table with one more column.")
     ],
-    score: options.ScoreOption = "score",
+    score: columns.ScoreOption = None,
+    scale: columns.ScaleOption = 1.0,
+    separator: columns.SeparatorOption = None,
+    decimal: columns.DecimalOption = ".",
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    force: ForceOption = False,
 ) -> None:
     """Copy a table with a new column `calibrated`; all other columns stay.
 
-    [bold]Example[/bold]
+    [bold]Examples[/bold]
 
       fedassay apply calibrator.json scores.parquet -o calibrated.parquet
+
+      fedassay apply calibrator.json percent.csv --scale 100 --decimal , -o calibrated.csv
     """
+    voice = Voice(as_json, quiet)
+    check_output(output, calibrator, file, force=force)
     loaded = Calibrator.load(calibrator)
+    tables = columns.TableOptions(
+        score=score, scale=scale, separator=separator, decimal=decimal, quiet=quiet
+    )
+    chosen = tables.for_scores(file)
     with progress("rows", row_count(file)) as advance:
-        rows = apply_file(loaded, file, output, score=score, progress=advance)
-    out.print(f"Wrote {output}: {rows:,} rows, calibrated by {loaded.method.value}.", markup=False)
+        rows = apply_file(loaded, file, output, chosen, progress=advance)
+    method = loaded.method.value
+    voice.result({"format": APPLY_FORMAT, "output": str(output), "rows": rows, "method": method})
+    voice.say(f"Wrote {plain(output)}: {rows:,} rows, calibrated by {method}.")

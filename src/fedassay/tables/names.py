@@ -41,27 +41,27 @@ def require_columns(path: Path, columns: Columns, names: list[str]) -> None:
 
 
 def choose_columns(
-    path: Path, columns: Columns, *, open_names: Collection[str], needs_label: bool = True
+    path: Path, columns: Columns, *, unnamed: Collection[str], optional: Collection[str] = ()
 ) -> Choice:
     """Find the columns that nobody named, by content, where only one can be meant.
 
-    `open_names` holds "score" or "label" or both: what was not named. Scores are the only column
-    of numbers in [0, scale] with more than two values; labels the only one with two.
+    `unnamed` and `optional` hold "score" or "label" or both. Scores are the only column of
+    numbers in [0, scale] with more than two values, labels the only column with two.
     """
     present = column_names(path, columns)
-    wanted = [name for name in (SCORE, LABEL) if name in open_names and name not in present]
+    wanted = [name for name in (SCORE, LABEL) if name in unnamed and name not in present]
     if not wanted or _looks_like_values(present) or len(set(present)) < len(present):
         return Choice(columns)
     named = {columns.client}
     named |= {columns.score} if SCORE not in wanted else set()
     named |= {columns.label} if LABEL not in wanted else set()
     contents = _contents(path, columns, [name for name in present if name not in named])
-    taken = {}
+    taken: dict[str, str] = {}
     for what in wanted:
         fitting = [name for name, content in contents.items() if what == content.could_be]
         if len(fitting) == 1:
             taken[what] = fitting[0]
-        elif what == SCORE or needs_label:
+        elif what not in optional:
             could_be = f"these could be it: {listed(fitting)}" if fitting else "none looks like it"
             raise ColumnMissing(
                 f'{path}: there is no column "{what}", and {could_be}. It has: {listed(present)}. '
@@ -72,7 +72,12 @@ def choose_columns(
     options = " and ".join(f"--{what}" for what in taken)
     note = "; ".join(f'{what}s from column "{name}"' for what, name in taken.items())
     return Choice(
-        replace(columns, **taken), f"Took {note}: no other fits. Name others with {options}."
+        replace(
+            columns,
+            score=taken.get(SCORE, columns.score),
+            label=taken.get(LABEL, columns.label),
+        ),
+        f"Took {note}: no other fits. Name others with {options}.",
     )
 
 
@@ -100,7 +105,8 @@ def _missing(path: Path, columns: Columns, present: list[str], name: str) -> str
     meant = f' Did you mean "{close[0]}"?' if close else ""
     option = {columns.score: "--score", columns.label: "--label", columns.client: "--client"}
     return (
-        f"{start}.{meant} It has: {listed(present)}. Name it with {option.get(name, '--score')} COL."
+        f"{start}.{meant} It has: {listed(present)}. "
+        f"Name it with {option.get(name, '--score')} COL."
     )
 
 

@@ -83,7 +83,9 @@ def reading(path: Path) -> Iterator[None]:
         if path.is_dir():
             raise FileInvalid(f"{path}: this is a folder. Pass one CSV or Parquet file.")
         if path.exists() and path.is_file() and path.stat().st_size == 0:
-            raise FileInvalid(f"{path}: the file is empty. Pass a table with column names and rows.")
+            raise FileInvalid(
+                f"{path}: the file is empty. Pass a table with column names and rows."
+            )
         yield
     except pa.ArrowInvalid as error:
         raise FileInvalid(f"{path}: {_trouble(path)}") from error

@@ -27,9 +27,7 @@ def numbers(batch: Any, name: str) -> _Array:
         return np.full(batch.num_rows, np.nan)
     if pa.types.is_decimal(kind):
         column = column.cast("float64")
-    elif not (
-        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
-    ):
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
         raise ColumnTypeInvalid(
             f'column "{name}" must hold numbers or booleans; found type {kind}. Convert it first: '
             "decimal commas are read with --decimal , and labels such as yes and no with "
