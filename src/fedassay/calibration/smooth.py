@@ -136,9 +136,9 @@ def examples_at(rates: BucketRates, scores: FloatArray) -> FloatArray:
     right = np.clip(np.searchsorted(scores, rates.piece_scores), 1, len(scores) - 1)
     width = scores[right] - scores[right - 1]
     part = np.clip((rates.piece_scores - scores[right - 1]) / width, 0.0, 1.0)
-    count = len(scores)
-    shared: FloatArray = np.bincount(right, sizes * part, count)
-    shared += np.bincount(right - 1, sizes * (1.0 - part), count)
+    shared = np.zeros(len(scores))
+    np.add.at(shared, right, sizes * part)
+    np.add.at(shared, right - 1, sizes * (1.0 - part))
     return shared
 
 
