@@ -110,7 +110,7 @@ def test_where_rates_fall_smooth_is_no_worse_than_isotonic_than_a_constant_or_th
         "raw": at,
     }
     for name, predicted in rivals.items():
-        # A projection that forgets where the examples lie is worse by 0.002 to 0.04.
+        # A projection that forgets where the examples lie is worse by 0.003 to 0.04.
         assert excess(smooth.predict(at)) < excess(predicted) + 0.001, name
 
 

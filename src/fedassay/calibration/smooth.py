@@ -9,6 +9,7 @@ from fedassay.calibration.logit import expit, log_odds, off_ends
 from fedassay.calibration.parametric import knots
 from fedassay.calibration.rates import MOST_BUCKETS, BucketRates, bucket_rates
 from fedassay.examples import FloatArray, IntArray
+from fedassay.extras import needed_for
 from fedassay.histogram import ScoreHistogram
 
 _WAVES = 40
@@ -111,7 +112,8 @@ def smooth_from(rates: BucketRates) -> Averaged:
 
 def _rising(rates: BucketRates, scores: FloatArray, curve: FloatArray) -> Calibrator:
     """The rising map with the smallest mean square distance to a curve, over the examples."""
-    from scipy.optimize import isotonic_regression
+    with needed_for("calibration"):
+        from scipy.optimize import isotonic_regression
 
     examples = examples_at(rates, scores)
     weights = np.maximum(examples, _NOBODY * examples.sum())
