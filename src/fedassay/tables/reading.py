@@ -103,8 +103,8 @@ def _out_of_range(path: Path, columns: Columns, rows_before: int) -> ScoreOutOfR
     where = f" after row {rows_before:,}" if rows_before else ""
     return ScoreOutOfRange(
         f'{path}: scores must lie in [0, {columns.scale:g}]; some in column "{columns.score}"'
-        f"{where} do not (values withheld). Give percentages with --scale 100; map other scores "
-        "to probabilities first."
+        f"{where} do not (values withheld). Map scores to probabilities first; percentages are "
+        "read with --scale 100."
     )
 
 

@@ -29,8 +29,8 @@ def numbers(batch: Any, name: str) -> _Array:
         column = column.cast("float64")
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
         raise ColumnTypeInvalid(
-            f'column "{name}" must hold numbers or booleans; found type {kind}. Convert it first: '
-            "decimal commas are read with --decimal , and labels such as yes and no with "
+            f'column "{name}" must hold numbers or booleans; found type {kind}. Convert the column '
+            "first; decimal commas are read with --decimal , and labels such as yes and no with "
             "--positive VALUE."
         )
     if column.null_count:
