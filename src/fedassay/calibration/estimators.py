@@ -10,6 +10,7 @@ from fedassay.calibration.auto import fit, fit_auto
 from fedassay.calibration.calibrator import Calibrator, Method
 from fedassay.errors import SettingInvalid
 from fedassay.examples import Examples, FloatArray
+from fedassay.extras import needed_for
 from fedassay.grid import Grid
 from fedassay.histogram import ScoreHistogram
 
@@ -200,7 +201,8 @@ class CalibratedModel:
 
 def _tags() -> Any:
     """What scikit-learn asks an estimator about itself; only it calls this."""
-    from sklearn.utils import ClassifierTags, Tags, TargetTags
+    with needed_for("scikit-learn's tags"):
+        from sklearn.utils import ClassifierTags, Tags, TargetTags
 
     return Tags(
         estimator_type="classifier",

@@ -7,6 +7,7 @@ import numpy as np
 
 from fedassay.errors import SettingInvalid, SingleClass
 from fedassay.examples import FloatArray, IntArray
+from fedassay.extras import needed_for
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.delta_method import why_one_class
 from fedassay.noise import NoiseModel
@@ -65,7 +66,8 @@ class BucketRates:
     @property
     def expected(self) -> FloatArray:
         """Rates after isotonic regression, kept half an example away from 0 and 1."""
-        from scipy.optimize import isotonic_regression
+        with needed_for("calibration"):
+            from scipy.optimize import isotonic_regression
 
         fitted = np.asarray(isotonic_regression(self.rates, weights=self.totals).x)
         margin = 0.5 / (self.totals + 1.0)

@@ -9,6 +9,7 @@ from fedassay.calibration.logit import expit, log_odds, off_ends
 from fedassay.calibration.parametric import knots
 from fedassay.calibration.rates import MOST_BUCKETS, BucketRates, bucket_rates
 from fedassay.examples import FloatArray, IntArray
+from fedassay.extras import needed_for
 from fedassay.histogram import ScoreHistogram
 
 _WAVES = 40
@@ -86,7 +87,8 @@ def smooth_from(rates: BucketRates) -> Averaged:
     method says of the evidence for it; the raw score counts as much as all models together.
     Averaged curves may fall a little where noise says so: the nearest rising map is taken.
     """
-    from scipy.optimize import isotonic_regression
+    with needed_for("calibration"):
+        from scipy.optimize import isotonic_regression
 
     problem = _Problem.of(rates.in_pieces(max(min(_PIECES, _ALL_PIECES // len(rates)), 1)))
     scores = knots()
