@@ -122,7 +122,7 @@ def _missing(path: Path, columns: Columns, names: list[str]) -> ValueMissing:
             lacking[name] += pc.sum(gaps).as_py() or 0
     told = " and ".join(f'{gaps:,} in column "{name}"' for name, gaps in lacking.items() if gaps)
     return ValueMissing(
-        f"{path}: every row needs a score and a label; of {rows:,} values, {told} are missing "
+        f"{path}: every row needs a score and a label; of {rows:,} rows, {told} are missing "
         "(empty or NaN). Drop these rows, or fill them in, first."
     )
 

@@ -1,5 +1,6 @@
 """CSV and Parquet files as batches of columns."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -87,10 +88,11 @@ def reading(path: Path) -> Iterator[None]:
                 f"{path}: the file is empty. Pass a table with column names and rows."
             )
         yield
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, UnicodeDecodeError) as error:
         raise FileInvalid(f"{path}: {_trouble(path)}") from error
     except (OSError, pa.ArrowException) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "I/O error"
+        code = error.errno if isinstance(error, OSError) else None
+        reason = "I/O error" if code is None else os.strerror(code)
         raise FileInvalid(f"{path}: cannot be read ({reason}). Check the path.") from error
 
 

@@ -74,7 +74,7 @@ class LabelReader:
 
     @property
     def _seen_positive(self) -> bool:
-        return any(same_value(value, self._positive or "") for value in self._seen)
+        return any(_is_same(value, self._positive or "") for value in self._seen)
 
     def _compare(self, column: Any, positive: str) -> _Array:
         import pyarrow as pa
@@ -101,12 +101,11 @@ class LabelReader:
             )
         labels = np.full(len(column), np.nan)
         for value in values:
-            is_value = pa_equal(column, value)
-            labels[is_value] = float(same_value(value, positive))
+            labels[_where(column, value)] = float(_is_same(value, positive))
         return labels
 
 
-def same_value(value: object, text: str) -> bool:
+def _is_same(value: object, text: str) -> bool:
     """Whether a value is what somebody typed: 1 and 1.0 are, and True and true."""
     if isinstance(value, str):
         return value == text
@@ -121,14 +120,13 @@ def same_value(value: object, text: str) -> bool:
         ) from error
 
 
-def pa_equal(column: Any, value: object) -> npt.NDArray[np.bool_]:
+def _where(column: Any, value: object) -> npt.NDArray[np.bool_]:
     """Where a column has a value; nulls are nowhere."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    equal = pc.equal(column, pa.scalar(value, type=column.type)).fill_null(value=False)
-    found: npt.NDArray[np.bool_] = np.from_dlpack(equal.cast("uint8")).view(np.bool_)
-    return found
+    equal = pc.equal(column, pa.scalar(value, type=column.type)).fill_null(fill_value=False)
+    return np.asarray(np.from_dlpack(equal.cast("uint8")), np.bool_)
 
 
 def text(batch: Any, name: str) -> Any:
