@@ -56,13 +56,17 @@ function edgesByRule(grid) {
     '"without" must name inner edges by their number',
   );
   const added = rising(grid.with, "with");
-  const makes = new Set(made);
+  check(added.every((edge) => edge > 0 && edge < 1), "grid edges must run from 0 to 1");
   check(
-    without.length + added.length > 0 && !added.some((edge) => makes.has(edge)),
+    without.length + added.length > 0 && !added.some((edge) => isEdge(made, edge)),
     "a survey says everything in one way: a grid changes what it must and nothing else",
   );
   const gone = new Set(without);
   return [...made.filter((_, i) => !gone.has(i)), ...added].sort((a, b) => a - b);
+}
+
+function isEdge(edges, inner) {
+  return edges[cellOfScore(edges, inner) + 1] === inner;
 }
 
 function upTo(n) {
