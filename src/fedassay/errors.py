@@ -3,6 +3,7 @@
 FedassayError
 ├── DataError               a scored table breaks a rule
 │   ├── ScoreOutOfRange
+│   ├── ValueMissing
 │   ├── LabelInvalid
 │   ├── SingleClass
 │   ├── NoRows
@@ -37,7 +38,8 @@ FedassayError
 ├── SurveyRefused           a client declines a survey
 │   ├── BudgetExceeded
 │   └── SurveyRepeated
-└── TooFewReports           decoding now would break a promise
+├── TooFewReports           decoding now would break a promise
+└── MissingExtra            a package that this needs is not installed
 
 A message names the rule, what was found, and the remedy. On a client it never
 holds a score, a label or a row.
@@ -53,7 +55,11 @@ class DataError(FedassayError):
 
 
 class ScoreOutOfRange(DataError):
-    """A score is NaN, infinite or outside [0, 1]."""
+    """A score is infinite or outside [0, 1]."""
+
+
+class ValueMissing(DataError):
+    """A row lacks its score or its label: an empty cell, a null or NaN."""
 
 
 class LabelInvalid(DataError):
@@ -194,3 +200,7 @@ class SurveyRepeated(SurveyRefused):
 
 class TooFewReports(FedassayError):
     """Fewer reports than the survey's guarantee needs."""
+
+
+class MissingExtra(FedassayError, ImportError):
+    """A package that comes with an extra is not installed; the message names both."""

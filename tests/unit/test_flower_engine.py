@@ -26,7 +26,7 @@ from fedassay.errors import RoundAborted, SettingInvalid, TooFewReports
 from fedassay.examples import IntArray
 from fedassay.files import canonical
 from fedassay.ledger import Charge, Ledger
-from tests.flowergrid import CONFIG, InProcessGrid, context_of
+from tests.flowergrid import CONFIG, InProcessGrid, context_of, written
 
 CANARY = 0.7310585786300049
 STAGES = ("keys", "shares", "masked", "confirm", "unmask")
@@ -275,7 +275,7 @@ def test_a_read_only_folder_is_refused_before_anything_leaves(
     site = sites[3].folder / "site"
     (site / "rounds").chmod(0o555)
     site.chmod(0o555)
-    for path in (site / "identity.pem", site / "node.key"):
+    for path in written(site):
         path.chmod(0o444)
     run = settings(folder)
     user = os.geteuid()
@@ -321,7 +321,7 @@ def test_surveys_of_another_version_and_broken_ones_are_refused(folder: Path) ->
     survey = canonical(settings(folder, privacy="local", epsilon="5").survey.to_json())
     assert isinstance(ask(site, "report", question(folder)), Answered)
     for content in (
-        survey.replace(b"fedassay.survey/1", b"fedassay.survey/2"),
+        survey.replace(b"fedassay.survey/2", b"fedassay.survey/3"),
         survey.replace(b'"minimum_reports":1', b'"minimum_reports":0'),
         survey[:-5],
         b"",

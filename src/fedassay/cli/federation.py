@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from fedassay.cli import options
-from fedassay.cli.console import out
+from fedassay.cli.console import plain
+from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
 from fedassay.engines.flower.credentials import CERTIFICATE_DAYS, make_certificates
 from fedassay.engines.flower.site_setup import (
     MEMBER_FILE,
@@ -17,6 +18,8 @@ from fedassay.engines.flower.site_setup import (
     prepare_site,
 )
 from fedassay.errors import FileInvalid
+
+_FORMAT = "fedassay.federation/1"
 
 federation_app = typer.Typer(
     help="Prepare a federation over Flower: certificates, sites, roster.", no_args_is_help=True
@@ -32,6 +35,8 @@ def certificates(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FOLDER", help="A new folder.")
     ] = Path("certificates"),
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Make TLS certificates for the SuperLink, and the authority that sites check them with.
 
@@ -39,11 +44,14 @@ def certificates(
 
       fedassay federation certificates superlink.example.org -o certificates
     """
+    voice = Voice(as_json, quiet)
     make_certificates(output, hosts)
-    out.print(
-        f"Wrote {output}: give ca.crt to every site; keep server.key where the SuperLink runs. "
-        f"Valid for {CERTIFICATE_DAYS} days.",
-        markup=False,
+    voice.result(
+        {"format": _FORMAT, "output": str(output), "hosts": hosts, "days": CERTIFICATE_DAYS}
+    )
+    voice.say(
+        f"Wrote {plain(output)}: give ca.crt to every site; keep server.key where the SuperLink "
+        f"runs. Valid for {CERTIFICATE_DAYS} days."
     )
 
 
@@ -75,6 +83,8 @@ def site(
     pinned: Annotated[
         bool, typer.Option("--pinned/--unpinned", help="Take part only with a roster's sites.")
     ] = True,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Make a site's folder: agreement, ledger, node key, identity.
 
@@ -99,11 +109,12 @@ def site(
             pinned=pinned,
         ),
     )
+    voice = Voice(as_json, quiet)
+    voice.result({"format": _FORMAT, "output": str(folder), "name": name, "pinned": pinned})
     pin = f", {MEMBER_FILE} for the roster" if pinned else ""
-    out.print(
-        f"Wrote {folder}: read site.toml. Send {NODE_KEY}.pub to whoever runs the SuperLink"
-        f"{pin}; everything else stays here.",
-        markup=False,
+    voice.say(
+        f"Wrote {plain(folder)}: read site.toml. Send {NODE_KEY}.pub to whoever runs the SuperLink"
+        f"{pin}; everything else stays here."
     )
 
 
@@ -115,6 +126,9 @@ def roster(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Roster file.")
     ] = Path(ROSTER_FILE),
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    force: ForceOption = False,
 ) -> None:
     """List the sites that take part; every site keeps a copy, and compares its digest.
 
@@ -122,10 +136,19 @@ def roster(
 
       fedassay federation roster hospital-*/member.json -o roster.json
     """
+    voice = Voice(as_json, quiet)
+    check_output(output, *members, force=force)
     listed = make_roster(members)
     listed.save(output)
-    out.print(
-        f"Wrote {output}: {len(listed.names)} sites, digest {listed.digest.hex()[:16]}. Compare "
-        "the digest by telephone, then put the file beside each site.toml.",
-        markup=False,
+    voice.result(
+        {
+            "format": _FORMAT,
+            "output": str(output),
+            "names": list(listed.names),
+            "digest": listed.digest.hex(),
+        }
+    )
+    voice.say(
+        f"Wrote {plain(output)}: {len(listed.names)} sites, digest {listed.digest.hex()[:16]}. "
+        "Compare the digest by telephone, then put the file beside each site.toml."
     )

@@ -8,7 +8,8 @@ from typing import Any
 
 from rich.table import Table
 
-from fedassay.ledger import Balance, Budget, Charge, Entry, Loss, Part
+from fedassay.cli.console import cell
+from fedassay.ledger import Balance, Budget, Charge, Checkpoint, Entry, Loss, Part
 from fedassay.ledger.budget import show as exact
 from fedassay.ledger.high_water_mark import Mark
 
@@ -33,7 +34,7 @@ def balance_table(balances: Sequence[Balance]) -> Table:
     for found in balances:
         name = found.data if found.budget.window.is_ever else f"{found.data} {found.budget.window}"
         table.add_row(
-            _plain(name),
+            cell(name),
             exact(found.budget.epsilon),
             exact(found.spent),
             "any" if found.left is None else exact(found.left),
@@ -59,10 +60,10 @@ def history_table(entries: Sequence[Entry]) -> Table:
         table.add_row(
             f"{entry.number}",
             f"{entry.stamp.time:%Y-%m-%d %H:%M}{back}",
-            _plain(data),
-            _plain(entry.stamp.who),
+            cell(data),
+            cell(entry.stamp.who),
             epsilon,
-            _plain(what),
+            cell(what),
         )
     return table
 
@@ -74,6 +75,8 @@ def _history_cells(entry: Entry) -> tuple[str, str, str]:
         return _part_words(content.part), epsilon, f"{content.status.value} {content.survey[:8]}"
     if isinstance(content, Budget):
         return content.data or "any", "", f"budget: {budget_words(content)}"
+    if isinstance(content, Checkpoint):
+        return "", "", "checkpoint"
     return "", "", f"loss accepted ({content.known_entries} entries were known)"
 
 
@@ -105,7 +108,7 @@ def data_name(data: str | None) -> str:
 def is_about(entry: Entry, data_id: str | None) -> bool:
     """Whether an entry concerns this data (None: any)."""
     content = entry.content
-    if data_id is None or isinstance(content, Loss):
+    if data_id is None or isinstance(content, Loss | Checkpoint):
         return True
     return data_id == (content.part.data if isinstance(content, Charge) else content.data)
 
@@ -159,8 +162,3 @@ def _cell(value: object) -> object:
     if isinstance(value, str) and value[:1] in {"=", "+", "-", "@"}:
         return f"'{value}"
     return "" if value is None else value
-
-
-def _plain(text: str) -> str:
-    """Text that rich takes as it is."""
-    return text.replace("[", r"\[")

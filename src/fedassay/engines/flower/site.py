@@ -10,8 +10,7 @@ from fedassay.client import ClientPolicy
 from fedassay.errors import FileInvalid, SettingInvalid, SurveyRefused
 from fedassay.examples import IntArray
 from fedassay.files import Fields, check_format
-from fedassay.ledger import Charge, Ledger, LedgerAccount, Part, Status
-from fedassay.ledger.budget import decide
+from fedassay.ledger import Ledger, LedgerAccount, Part
 from fedassay.secagg.identity import Identity, Roster
 from fedassay.survey import MAX_CLIENTS, Survey
 from fedassay.tables.reading import Columns, count_file
@@ -141,8 +140,7 @@ class Site:
     def check_ledger(self, survey: Survey) -> None:
         """Raise now what charging this survey would raise later, when others count on this site."""
         account = self.account("nobody yet")
-        charge = Charge.of(survey, account.part, Status.CHARGED)
-        decide(account.ledger.entries(), charge, again=account.again)
+        account.ledger.would_refuse(survey, account.part, again=account.again)
 
     @property
     def rounds(self) -> Path:
