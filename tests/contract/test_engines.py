@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedassay import (
-    ClientPolicy,
     Examples,
     Grid,
     Hierarchy,
@@ -23,6 +22,7 @@ from fedassay import (
     Tally,
     design_survey,
 )
+from fedassay.client import OPEN_POLICY
 from fedassay.engines.flower.federate import federate
 from fedassay.engines.flower.settings import RunSettings
 from fedassay.engines.in_process import tally_securely
@@ -111,7 +111,7 @@ def test_files_give_the_counters_of_the_simulation(
             path,
             Columns("s", "y"),
             randomness=SystemRandomness(),
-            policy=ClientPolicy(),
+            policy=OPEN_POLICY,
         )
         write_answer(answer, tmp_path / f"{site}.fa")
         received = list(read_messages(tmp_path / f"{site}.fa", survey))
@@ -133,7 +133,9 @@ def test_flower_gives_the_counters_of_the_simulation(
     sites = {}
     for site, rows in enumerate(np.array_split(np.arange(30_000), [100, 20_000])):
         examples = Examples.of(labels[rows], scores[rows])
-        hospital = open_hospital(tmp_path / f"{site}", examples, pinned=False, smallest_cohort=1)
+        hospital = open_hospital(
+            tmp_path / f"{site}", examples, pinned=False, smallest_cohort=1, colluders=0
+        )
         sites[site] = hospital.config
     settings = replace(RunSettings.from_config(CONFIG), survey=survey)
     tally = federate(InProcessGrid(sites), settings).tally
