@@ -26,7 +26,7 @@ from fedassay.errors import RoundAborted, SettingInvalid, TooFewReports
 from fedassay.examples import IntArray
 from fedassay.files import canonical
 from fedassay.ledger import Charge, Ledger
-from tests.flowergrid import CONFIG, InProcessGrid, context_of
+from tests.flowergrid import CONFIG, InProcessGrid, context_of, written
 
 CANARY = 0.7310585786300049
 STAGES = ("keys", "shares", "masked", "confirm", "unmask")
@@ -278,9 +278,8 @@ def test_a_read_only_folder_is_refused_before_anything_leaves(
     site = sites[3].folder / "site"
     (site / "rounds").chmod(0o555)
     site.chmod(0o555)
-    for path in site.iterdir():
-        if path.is_file():
-            path.chmod(0o444)
+    for path in written(site):
+        path.chmod(0o444)
     run = settings(folder)
     user = os.geteuid()
     if user == 0:

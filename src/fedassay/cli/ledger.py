@@ -171,6 +171,31 @@ def budget_command(
     )
 
 
+@app.command("verify")
+def verify(
+    file: FileArgument,
+    rebuild: Annotated[
+        bool,
+        typer.Option("--rebuild", help="Write what the entries come to anew, from all of them."),
+    ] = False,
+    witness: WitnessOption = None,
+) -> None:
+    """Check every entry, the marks, and what the entries come to.
+
+    A charge checks the entries since the last checkpoint; this reads the whole file.
+
+    [bold]Example[/bold]
+
+      fedassay ledger verify ledger.db
+    """
+    with err.status("reading the ledger"):
+        snapshot = Ledger(file, witness).verify(rebuild=rebuild)
+    out.print(
+        f"{snapshot.size:,} entries, each follows from the one before it; head\n{snapshot.head}",
+        markup=False,
+    )
+
+
 @app.command("history")
 def history(
     file: FileArgument,

@@ -1,6 +1,6 @@
 """A site: its table, and everything a survey must pass before it is answered."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,9 +13,7 @@ from fedassay.engines.flower.agreement import (
 )
 from fedassay.errors import FileInvalid, LedgerInvalid, SettingInvalid
 from fedassay.examples import IntArray
-from fedassay.ledger import Charge, Ledger, LedgerAccount, Part, Status
-from fedassay.ledger.budget import budgets_of, decide
-from fedassay.ledger.entry import Entry
+from fedassay.ledger import Ledger, LedgerAccount, Part
 from fedassay.secagg.identity import Identity, Roster
 from fedassay.survey import Survey
 from fedassay.tables.reading import Columns, count_file
@@ -95,7 +93,7 @@ class Site:
     def check(self) -> None:
         """Raise unless everything is there that this site needs to answer safely."""
         self.table()
-        self._check_budget(self.account("nobody yet").ledger.entries())
+        self._check_budget(self.account("nobody yet").ledger)
         if (self.identity() is None) != (self.roster() is None):
             raise SettingInvalid(
                 "identities are pinned by two settings of site.toml together, identity and "
@@ -105,13 +103,12 @@ class Site:
     def check_ledger(self, survey: Survey) -> None:
         """Raise now what charging this survey would raise later, when others count on this site."""
         account = self.account("nobody yet")
-        entries = account.ledger.entries()
-        self._check_budget(entries)
-        decide(entries, Charge.of(survey, account.part, Status.CHARGED), again=account.again)
+        self._check_budget(account.ledger)
+        account.ledger.would_refuse(survey, account.part, again=account.again)
 
-    def _check_budget(self, entries: Sequence[Entry]) -> None:
+    def _check_budget(self, ledger: Ledger) -> None:
         """Raise unless the ledger holds this site to the budget that it agreed to."""
-        budgets = budgets_of(entries, self.agreement.data_id)
+        budgets = ledger.budgets(self.agreement.data_id)
         if not any(
             budget.window.is_ever
             and budget.epsilon is not None
