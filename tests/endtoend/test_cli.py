@@ -217,14 +217,14 @@ def test_a_federation_travels_as_files(
 
 
 BAD_TABLES = {
-    "NaN": ("0.2,0\nnan,1", "ScoreOutOfRange"),
+    "NaN": ("0.2,0\nnan,1", "ValueMissing"),
     "infinite": ("0.2,0\ninf,1", "ScoreOutOfRange"),
     "negative": ("0.2,0\n-0.7312345,1", "ScoreOutOfRange"),
     "above one": ("0.2,0\n1.7312345,1", "ScoreOutOfRange"),
-    "missing score": ("0.2,0\n,1", "ScoreOutOfRange"),
+    "missing score": ("0.2,0\n,1", "ValueMissing"),
     "odd label": ("0.2,0\n0.3,7312345", "LabelInvalid"),
     "mixed labels": ("0.2,0\n0.3,-1\n0.4,1", "LabelInvalid"),
-    "missing label": ("0.2,0\n0.7312345,", "LabelInvalid"),
+    "missing label": ("0.2,0\n0.7312345,", "ValueMissing"),
     "text score": ("0.2,0\n0.7312345x,1", "ColumnTypeInvalid"),
     "text label": ("0.2,no\n0.7312345,yes", "ColumnTypeInvalid"),
     "ragged": ("0.2,0\n0.7312345,1,5", "FileInvalid"),
@@ -497,7 +497,7 @@ def test_an_assessment_becomes_a_calibrator_that_is_applied_to_a_table(
         "temperature",
         "smooth",
     ):
-        result = run("calibrate", assessment_file, "--method", method, "-o", calibrator)
+        result = run("calibrate", assessment_file, "--method", method, "--force", "-o", calibrator)
         assert result.code == 0, result.err
     assert json.loads(calibrator.read_text())["format"] == "fedassay.calibrator/1"
     assert run("apply", calibrator, BUNDLED, "-o", target).code == 0

@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from fedassay.cli import options
-from fedassay.cli.console import err, out
+from fedassay.cli.console import err, plain
+from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
 from fedassay.engines.flower.agreement import BUDGET, LARGEST_EPSILON, Agreement
 from fedassay.engines.flower.credentials import CERTIFICATE_DAYS, make_certificates
 from fedassay.engines.flower.site_setup import (
@@ -19,6 +20,8 @@ from fedassay.engines.flower.site_setup import (
 )
 from fedassay.errors import FileInvalid
 from fedassay.files import parse_fraction
+
+_FORMAT = "fedassay.federation/1"
 
 federation_app = typer.Typer(
     help="Prepare a federation over Flower: certificates, sites, roster.", no_args_is_help=True
@@ -34,6 +37,8 @@ def certificates(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FOLDER", help="A new folder.")
     ] = Path("certificates"),
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Make TLS certificates for the SuperLink, and the authority that sites check them with.
 
@@ -41,11 +46,14 @@ def certificates(
 
       fedassay federation certificates superlink.example.org -o certificates
     """
+    voice = Voice(as_json, quiet)
     make_certificates(output, hosts)
-    out.print(
-        f"Wrote {output}: give ca.crt to every site; keep server.key where the SuperLink runs. "
-        f"Valid for {CERTIFICATE_DAYS} days.",
-        markup=False,
+    voice.result(
+        {"format": _FORMAT, "output": str(output), "hosts": hosts, "days": CERTIFICATE_DAYS}
+    )
+    voice.say(
+        f"Wrote {plain(output)}: give ca.crt to every site; keep server.key where the SuperLink "
+        f"runs. Valid for {CERTIFICATE_DAYS} days."
     )
 
 
@@ -89,6 +97,8 @@ def site(
     pinned: Annotated[
         bool, typer.Option("--pinned/--unpinned", help="Take part only with a roster's sites.")
     ] = True,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Make a site's folder: agreement, ledger, node key, identity.
 
@@ -117,12 +127,25 @@ def site(
             pinned=pinned,
         ),
     )
+    voice = Voice(as_json, quiet)
+    voice.result(
+        {
+            "format": _FORMAT,
+            "output": str(folder),
+            "name": name,
+            "pinned": pinned,
+            "largest_epsilon": str(agreement.largest_epsilon),
+            "budget": str(agreement.budget),
+            "reason": agreement.reason,
+            "exact_sums": agreement.exact_sums,
+        }
+    )
+    # What is beyond the defaults is said whatever else is quiet.
     _say_aloud(agreement)
     pin = f", {MEMBER_FILE} for the roster" if pinned else ""
-    out.print(
-        f"Wrote {folder}: read site.toml. Send {NODE_KEY}.pub to whoever runs the SuperLink"
-        f"{pin}; everything else stays here.",
-        markup=False,
+    voice.say(
+        f"Wrote {plain(folder)}: read site.toml. Send {NODE_KEY}.pub to whoever runs the SuperLink"
+        f"{pin}; everything else stays here."
     )
 
 
@@ -159,6 +182,9 @@ def roster(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Roster file.")
     ] = Path(ROSTER_FILE),
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    force: ForceOption = False,
 ) -> None:
     """List the sites that take part; every site keeps a copy, and compares its digest.
 
@@ -166,10 +192,19 @@ def roster(
 
       fedassay federation roster hospital-*/member.json -o roster.json
     """
+    voice = Voice(as_json, quiet)
+    check_output(output, *members, force=force)
     listed = make_roster(members)
     listed.save(output)
-    out.print(
-        f"Wrote {output}: {len(listed.names)} sites, digest {listed.digest.hex()[:16]}. Compare "
-        "the digest by telephone, then put the file beside each site.toml.",
-        markup=False,
+    voice.result(
+        {
+            "format": _FORMAT,
+            "output": str(output),
+            "names": list(listed.names),
+            "digest": listed.digest.hex(),
+        }
+    )
+    voice.say(
+        f"Wrote {plain(output)}: {len(listed.names)} sites, digest {listed.digest.hex()[:16]}. "
+        "Compare the digest by telephone, then put the file beside each site.toml."
     )
