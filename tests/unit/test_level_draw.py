@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from fedassay import (
-    ClientPolicy,
     Examples,
     Grid,
     OneLevel,
@@ -19,6 +18,7 @@ from fedassay import (
     answer,
     design_survey,
 )
+from fedassay.client import OPEN_POLICY
 from fedassay.errors import SettingInvalid
 from fedassay.hierarchy import Interleaved
 from fedassay.level_draw import hashed_level, level_ends, levels_of_reports
@@ -38,7 +38,7 @@ def level_of(client_id: str | None, score: float, survey: Survey = SURVEY) -> in
         survey,
         Examples.of(np.array([1]), np.array([score])),
         randomness=SystemRandomness(),
-        policy=ClientPolicy(),
+        policy=OPEN_POLICY,
         client_id=client_id,
     )
     return found.messages[0].level
