@@ -9,7 +9,7 @@ import typer
 from fedassay.assessment import Assessment, estimates_json
 from fedassay.cli import accounts, columns, options, outputs
 from fedassay.cli.console import err, estimates_table, out, progress, reasons
-from fedassay.client import ClientPolicy
+from fedassay.cli.promise import ExactSumsOption, LargestEpsilonOption, agreed_policy
 from fedassay.decoding import require_enough
 from fedassay.engines.report_files import answer_file, read_messages, report_files, write_answer
 from fedassay.errors import FedassayError, SurveyMismatch
@@ -156,9 +156,8 @@ def answer(
     client_id: Annotated[
         str | None, typer.Option(metavar="ID", help="For surveys that draw levels from ids.")
     ] = None,
-    largest_epsilon: Annotated[
-        str | None, typer.Option(metavar="E", help="Refuse surveys that spend more.")
-    ] = None,
+    largest_epsilon: LargestEpsilonOption = None,
+    exact_sums: ExactSumsOption = False,
     model: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Refuse surveys of any other model.")
     ] = None,
@@ -176,6 +175,8 @@ def answer(
 
       fedassay answer survey.json scores.parquet -o report.fa
 
+      fedassay answer survey.json scores.parquet --exact-sums -o report.fa
+
       fedassay answer survey.json scores.csv --score s --label y --smallest-cohort 5 -o report.fa
 
       fedassay answer survey.json scores.parquet --ledger ledger.db --data-id ward-3 -o report.fa
@@ -185,6 +186,13 @@ def answer(
         ledger, data_id, window=window, group=group, who=who, again=again, witness=witness
     )
     accounts.check_output(output, file, survey_file, account=account)
+    policy = agreed_policy(
+        survey,
+        smallest_cohort=smallest_cohort,
+        largest_epsilon=largest_epsilon,
+        exact_sums=exact_sums,
+        model=model,
+    )
     tables = columns.TableOptions(
         score=score,
         label=label,
@@ -193,26 +201,20 @@ def answer(
         separator=separator,
         decimal=decimal,
     )
-    digests = frozenset() if model is None else frozenset([options.file_digest(model)])
     with progress("reading rows", row_count(file)) as advance:
         answered = answer_file(
             survey,
             file,
             tables.for_table(file),
             randomness=SystemRandomness(),
-            policy=ClientPolicy(
-                smallest_cohort,
-                options.fraction_option(largest_epsilon, "the largest epsilon"),
-                digests,
-            ),
+            policy=policy,
             client_id=client_id,
             account=account,
             progress=advance,
         )
     size = write_answer(answered, output)
     out.print(
-        f"Wrote {output}: {size:,} bytes for survey {survey.fingerprint.hex()[:12]}.\n"
-        f"{survey.guarantee.sentence()}",
+        f"Wrote {output}: {size:,} bytes for survey {survey.fingerprint.hex()[:12]}.",
         markup=False,
     )
     if account is not None:

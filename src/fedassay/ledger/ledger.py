@@ -100,6 +100,12 @@ class Ledger:
             self._check(reader)
             decide(reader.tab(part.data, charge.key), charge, again=again)
 
+    def budgets(self, data: str) -> tuple[Budget, ...]:
+        """The budgets in force for a data id."""
+        with store.transaction(self.path, writable=False) as reader:
+            self._check(reader)
+            return tuple(reader.tab(data).budgets)
+
     def verify(self, *, rebuild: bool = False) -> Snapshot:
         """Check every entry, both marks, and what the entries come to; all of the file is read.
 
