@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedassay.errors import ColumnTypeInvalid, LabelInvalid, SettingInvalid
+from fedassay.extras import needed_for
 from fedassay.tables.columns import Columns
 
 _Array = npt.NDArray[np.generic]
@@ -19,7 +20,8 @@ def scores(batch: Any, columns: Columns) -> _Array:
 
 def numbers(batch: Any, name: str) -> _Array:
     """A column of numbers or booleans; nulls become NaN."""
-    import pyarrow as pa
+    with needed_for("tables"):
+        import pyarrow as pa
 
     column = _decoded(batch.column(name))
     kind = column.type
@@ -77,7 +79,8 @@ class LabelReader:
         return any(same_value(value, self._positive or "") for value in self._seen)
 
     def _compare(self, column: Any, positive: str) -> _Array:
-        import pyarrow as pa
+        with needed_for("tables"):
+            import pyarrow as pa
 
         kind = column.type
         if pa.types.is_decimal(kind):
@@ -89,7 +92,8 @@ class LabelReader:
             )
         present = column.drop_null()
         if pa.types.is_floating(present.type):
-            import pyarrow.compute as pc
+            with needed_for("tables"):
+                import pyarrow.compute as pc
 
             present = present.filter(pc.invert(pc.is_nan(present)))
         values = present.unique()[:3].to_pylist()
@@ -123,8 +127,9 @@ def same_value(value: object, text: str) -> bool:
 
 def pa_equal(column: Any, value: object) -> npt.NDArray[np.bool_]:
     """Where a column has a value; nulls are nowhere."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    with needed_for("tables"):
+        import pyarrow as pa
+        import pyarrow.compute as pc
 
     equal = pc.equal(column, pa.scalar(value, type=column.type)).fill_null(value=False)
     found: npt.NDArray[np.bool_] = np.from_dlpack(equal.cast("uint8")).view(np.bool_)
@@ -133,7 +138,8 @@ def pa_equal(column: Any, value: object) -> npt.NDArray[np.bool_]:
 
 def text(batch: Any, name: str) -> Any:
     """A column of clients' names."""
-    import pyarrow as pa
+    with needed_for("tables"):
+        import pyarrow as pa
 
     column = _decoded(batch.column(name))
     try:
@@ -147,6 +153,7 @@ def text(batch: Any, name: str) -> Any:
 
 def _decoded(column: Any) -> Any:
     """A column of categories as the values they stand for."""
-    import pyarrow as pa
+    with needed_for("tables"):
+        import pyarrow as pa
 
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
