@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fedassay import ClientPolicy, Examples, Grid, Hierarchy, Polya, Survey, SystemRandomness
-from fedassay.client import answer, answer_counts
+from fedassay.client import OPEN_POLICY, answer, answer_counts
 from fedassay.errors import FedassayError, SettingInvalid, SurveyRefused
 from fedassay.examples import IntArray
 from fedassay.mechanisms import Privacy
@@ -69,7 +69,7 @@ def asked(
         survey,
         given,
         randomness=randomness(watch),
-        policy=policy or ClientPolicy(),
+        policy=policy or OPEN_POLICY,
         client_id=client_id,
         account=watch,
     )
@@ -86,6 +86,8 @@ REFUSALS: dict[str, tuple[Callable[[Watch], object], type[FedassayError]]] = {
         asked(NOISY, policy=ClientPolicy(largest_epsilon=Fraction(1, 2))),
         SurveyRefused,
     ),
+    "exact sums": (asked(small_survey(), policy=ClientPolicy()), SurveyRefused),
+    "too many others": (asked(NOISY, policy=ClientPolicy(colluders=1)), SurveyRefused),
     "an unknown model": (
         asked(NOISY, policy=ClientPolicy(model_digests=frozenset(["ab" * 32]))),
         SurveyRefused,

@@ -12,11 +12,12 @@ from examples.four_hospitals.hospitals import Hospital, open_hospital
 
 from fedassay import Examples, Grid, Hierarchy, Polya, Survey
 from fedassay.engines.flower import conversation
+from fedassay.engines.flower.agreement import Agreement
 from fedassay.engines.flower.federate import federate
 from fedassay.engines.flower.participant import Participant
 from fedassay.engines.flower.records import Question
 from fedassay.engines.flower.settings import RunSettings
-from fedassay.engines.flower.site import Agreement, Site
+from fedassay.engines.flower.site import Site
 from fedassay.errors import (
     FileInvalid,
     MessageMalformed,
@@ -29,6 +30,7 @@ from fedassay.files import canonical
 from fedassay.ledger import Charge, Ledger
 from fedassay.mechanisms import Privacy
 from fedassay.secagg import Identity
+from fedassay.tables.reading import Columns
 from tests.flowergrid import CONFIG, Clock, InProcessGrid
 from tests.surveys import local_survey, small_survey
 
@@ -43,24 +45,27 @@ NOISY = Survey(
 )
 
 
-def agreement(folder: Path, **changes: str) -> Agreement:
+def site(folder: Path, **changes: str) -> Site:
     lines = {
         "format": '"fedassay.site/1"',
         "data-folder": '"."',
         "data-id": '"ward"',
         "smallest-cohort": "4",
         "largest-epsilon": '"2"',
+        "budget": '"5"',
+        "reason": '"made-up rows"',
+        "colluders": "0",
         "exact-sums": "true",
         **{name.replace("_", "-"): value for name, value in changes.items()},
     }
     path = folder / "site.toml"
     path.write_text("".join(f"{name} = {value}\n" for name, value in lines.items()))
-    return Agreement.load(path)
+    return Site(Path("scores.csv"), Columns(), folder, Agreement.load(path))
 
 
-def answers(site: Agreement, survey: Survey) -> bool:
+def answers(asked: Site, survey: Survey) -> bool:
     try:
-        site.policy(survey).check(survey)
+        asked.policy(survey).check(survey)
     except SurveyRefused:
         return False
     return True
@@ -71,13 +76,15 @@ def answers(site: Agreement, survey: Survey) -> bool:
     [
         (EXACT, {}, True),
         (EXACT, {"smallest_cohort": "5"}, False),
+        (EXACT, {"colluders": "1"}, False),
         (EXACT, {"exact_sums": "false"}, False),
         (NOISY, {}, True),
         (NOISY, {"smallest_cohort": "5"}, False),
+        (NOISY, {"colluders": "1"}, False),
         (NOISY, {"largest_epsilon": '"1999/1000"'}, False),
         (LOCAL, {}, True),
         # A report that protects itself needs no crowd, and no more epsilon than any other.
-        (LOCAL, {"smallest_cohort": "5"}, True),
+        (LOCAL, {"smallest_cohort": "5", "colluders": "1"}, True),
         (LOCAL, {"largest_epsilon": '"1999/1000"'}, False),
         *[
             (survey, {"model_digests": f'["{"ab" * 32}"]'}, False)
@@ -88,18 +95,18 @@ def answers(site: Agreement, survey: Survey) -> bool:
 def test_each_limit_of_a_site_holds_for_each_privacy_model(
     tmp_path: Path, survey: Survey, changes: dict[str, str], is_answered: bool
 ) -> None:
-    assert answers(agreement(tmp_path, **changes), survey) is is_answered
+    assert answers(site(tmp_path, **changes), survey) is is_answered
 
 
 def test_a_setting_that_is_not_known_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileInvalid, match="unknown setting 'largest-epsilom'"):
-        agreement(tmp_path, largest_epsilom='"1"')
+        site(tmp_path, largest_epsilom='"1"')
 
 
 def hospitals(folder: Path, *, smallest_cohort: int = 3) -> list[Hospital]:
     rng = np.random.default_rng(5)
     opened = []
-    for number in range(4):
+    for number in range(5):
         scores = rng.random(40)
         rows = Examples.of((rng.random(40) < scores).astype(int), scores)
         opened.append(
@@ -111,8 +118,8 @@ def hospitals(folder: Path, *, smallest_cohort: int = 3) -> list[Hospital]:
 
 
 def run_over(sites: list[Hospital], **changes: str | int) -> object:
-    config = {**CONFIG, "sites": 4, "height": 4, "fanout": 2, **changes}
-    grid = InProcessGrid({number: site.config for number, site in enumerate(sites, 1)})
+    config = {**CONFIG, "sites": 5, "height": 4, "fanout": 2, **changes}
+    grid = InProcessGrid({number: one.config for number, one in enumerate(sites, 1)})
     return federate(grid, RunSettings.from_config(config))
 
 
@@ -121,38 +128,39 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conversation, "time", Clock())
 
 
-def charges(site: Hospital) -> int:
-    entries = Ledger(site.folder / "site" / "ledger.db").entries()
+def charges(hospital: Hospital) -> int:
+    entries = Ledger(hospital.folder / "site" / "ledger.db").entries()
     return sum(isinstance(entry.content, Charge) for entry in entries)
 
 
 def test_exact_sums_of_a_smaller_crowd_than_a_site_allows_are_declined(tmp_path: Path) -> None:
+    # Of five sites one may collude: four reports leave three honest ones, five leave four.
     sites = hospitals(tmp_path, smallest_cohort=4)
-    with pytest.raises(RoundAborted, match="4 declined stage keys, SurveyRefused"):
+    with pytest.raises(RoundAborted, match="5 declined stage keys, SurveyRefused"):
         run_over(sites)
-    assert [charges(site) for site in sites] == [0] * 4
-    run_over(sites, **{"minimum-reports": 4})
-    assert [charges(site) for site in sites] == [1] * 4
+    assert [charges(one) for one in sites] == [0] * 5
+    run_over(sites, **{"minimum-reports": 5})
+    assert [charges(one) for one in sites] == [1] * 5
 
 
 @pytest.mark.parametrize("privacy", ["distributed", "local"])
 def test_more_epsilon_than_a_site_allows_is_declined(tmp_path: Path, privacy: str) -> None:
     sites = hospitals(tmp_path)
-    for site in sites:
-        path = site.folder / "site" / "site.toml"
+    for one in sites:
+        path = one.folder / "site" / "site.toml"
         text, times = re.subn('largest-epsilon = "5"', 'largest-epsilon = "1"', path.read_text())
         assert times == 1
         path.write_text(text)
-    with pytest.raises((RoundAborted, TooFewReports), match=r"4 declined stage .*, SurveyRefused"):
+    with pytest.raises((RoundAborted, TooFewReports), match=r"5 declined stage .*, SurveyRefused"):
         run_over(sites, privacy=privacy, epsilon="2")
-    assert [charges(site) for site in sites] == [0] * 4
+    assert [charges(one) for one in sites] == [0] * 5
     run_over(sites, privacy=privacy, epsilon="1")
-    assert [charges(site) for site in sites] == [1] * 4
+    assert [charges(one) for one in sites] == [1] * 5
 
 
 def test_an_identity_without_a_roster_takes_part_in_nothing(tmp_path: Path) -> None:
-    site = Site.from_config(hospitals(tmp_path)[0].config)
-    half = replace(site, agreement=replace(site.agreement, identity=tmp_path / "identity.pem"))
+    whole = Site.from_config(hospitals(tmp_path)[0].config)
+    half = replace(whole, agreement=replace(whole.agreement, identity=tmp_path / "identity.pem"))
     Identity.generate().save(tmp_path / "identity.pem")
     with pytest.raises(SettingInvalid, match=r"two settings of site\.toml together"):
         _ = Participant(half, "1", "run")._member
@@ -172,6 +180,6 @@ def test_a_table_outside_the_sites_folder_is_not_read(tmp_path: Path, place: str
     hospital = hospitals(tmp_path)[0]
     (hospital.folder / "elsewhere.csv").write_text("risk,outcome\n0.5,1\n")
     (hospital.folder / "scores" / "link.csv").symlink_to(hospital.folder / "elsewhere.csv")
-    site = replace(Site.from_config(hospital.config), data=Path(place))
+    asked = replace(Site.from_config(hospital.config), data=Path(place))
     with pytest.raises(FileInvalid, match="inside"):
-        site.table()
+        asked.table()

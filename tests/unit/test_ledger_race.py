@@ -29,8 +29,8 @@ ledger, mine, charged = Ledger(Path(sys.argv[1])), int(sys.argv[2]), 0
 if is_careless:
     # The planted bug: decides on what it read before it had the lock. All of them read before
     # any is told to go, so that nothing depends on who is faster.
-    seen = ledger.entries()
-    ledger_module.decide = lambda entries, charge, **how: decide(seen, charge, **how)
+    seen = ledger.read().tab("ward")
+    ledger_module.decide = lambda tab, charge, **how: decide(seen, charge, **how)
 sys.stdout.write("ready\\n"); sys.stdout.flush(); sys.stdin.readline()
 for turn in range(int(sys.argv[3])):
     try:

@@ -7,15 +7,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fedassay import ClientPolicy, Grid, Hierarchy, Polya, Survey
-from fedassay.errors import CountOverflow, TermsRefused
+from fedassay import Grid, Hierarchy, Polya, Survey
+from fedassay.client import OPEN_POLICY
+from fedassay.errors import CountOverflow, SurveyRefused, TermsRefused
 from fedassay.mechanisms import Privacy
 from fedassay.secagg import Terms
 from fedassay.secagg.terms import as_words
 from fedassay.survey import OneLevel
 from tests.secagg import RANDOM, flat
 
-NO_LIMIT = ClientPolicy()
+NO_LIMIT = OPEN_POLICY
 
 
 def noisy_levels(*, by_hash: bool, share: Fraction = Fraction(1, 2), minimum: int = 2) -> Survey:
@@ -52,7 +53,7 @@ def test_colluders_do_not_count_towards_the_crowd_that_hides_a_client() -> None:
     # The survey's own crowd is large enough; what the terms leave of it, 9 - 7, is not.
     survey = flat(minimum=9)
     terms = replace(Terms.of(survey, randomness=RANDOM), colluders=7)
-    five = ClientPolicy(smallest_cohort=5)
+    five = replace(OPEN_POLICY, smallest_cohort=5)
     with pytest.raises(TermsRefused, match=r"hides only among 5 honest ones.* guarantees 2"):
         terms.check(survey, five)
     replace(terms, colluders=4).check(survey, five)
@@ -113,3 +114,12 @@ def test_enough_clients_are_left_for_every_level(share: Fraction, minimum: int) 
     rare = float(min(share, 1 - share))
     assert stats.binom.cdf(minimum - 1, needed, rare) <= 2.0**-40
     assert stats.binom.cdf(minimum - 1, needed - 1, rare) > 2.0**-40
+
+
+def test_terms_withstand_no_fewer_colluders_than_the_client_asks_for() -> None:
+    survey = flat(minimum=9, colluders=4)
+    terms = Terms.of(survey, randomness=RANDOM)
+    terms.check(survey, replace(OPEN_POLICY, colluders=4))
+    lowered = flat(minimum=9, colluders=3)
+    with pytest.raises(SurveyRefused, match="withstands 3"):
+        Terms.of(lowered, randomness=RANDOM).check(lowered, replace(OPEN_POLICY, colluders=4))

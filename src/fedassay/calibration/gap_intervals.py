@@ -147,12 +147,12 @@ def _ways(seen: FloatArray, sd: FloatArray) -> list[FloatArray]:
     """
     beyond = np.sqrt(np.maximum(seen**2 - sd**2, 0.0))
     clear = float((beyond**2).sum() / max(float((seen**2 + sd**2).sum()), 1e-300)) ** 2
-    found = [
+    ways = [
         sizes / sizes.sum()
         for sizes in (seen, np.maximum(seen - 2.0 * sd, 0.0), beyond, sd)
         if sizes.any()
     ]
-    return [clear * found[0] + (1.0 - clear) * way for way in found] or [
+    return [clear * ways[0] + (1.0 - clear) * way for way in ways] or [
         np.full(len(seen), 1.0 / max(len(seen), 1))
     ]
 
