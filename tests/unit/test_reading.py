@@ -23,7 +23,7 @@ def table(path: Path, labels: list[int], scores: list[float] | None = None) -> P
 
 @pytest.fixture
 def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "_BATCH_ROWS", 4)
+    monkeypatch.setattr(sources, "BATCH_ROWS", 4)
 
 
 @pytest.mark.usefixtures("_small_batches")
@@ -58,7 +58,7 @@ def test_batches_count_what_rows_count(tmp_path: Path, negative: int) -> None:
 def test_clients_are_told_apart_by_name_whatever_the_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "_BATCH_ROWS", 2)
+    monkeypatch.setattr(sources, "BATCH_ROWS", 2)
     names = ["a", "b", "a", "c", "b", "a"]
     content = {"score": [0.1] * 6, "label": [0, 1, 0, 1, 0, 1], "who": names}
     pq.write_table(pa.table(content), tmp_path / "t.parquet")
