@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fedassay.errors import ColumnMissing, FileInvalid
+from fedassay.extras import needed_for
 from fedassay.tables.columns import LABEL, SCORE, Columns
 from fedassay.tables.sources import batches, column_names, is_csv, separator
 
@@ -141,8 +142,9 @@ class _Content:
         return SCORE if self.in_range and len(self.distinct) > 2 else None
 
     def add(self, column: Any, scale: float) -> None:
-        import pyarrow as pa
-        import pyarrow.compute as pc
+        with needed_for("tables"):
+            import pyarrow as pa
+            import pyarrow.compute as pc
 
         column = column.drop_null()
         if pa.types.is_floating(column.type):
@@ -158,7 +160,8 @@ class _Content:
 
 
 def _contents(path: Path, columns: Columns, names: list[str]) -> dict[str, _Content]:
-    import pyarrow as pa
+    with needed_for("tables"):
+        import pyarrow as pa
 
     contents = {name: _Content() for name in names}
     for batch in batches(path, columns, names) if names else ():

@@ -31,7 +31,8 @@ def column_names(path: Path, columns: Columns) -> list[str]:
     """The names of a table's columns, in order."""
     with reading(path):
         if is_csv(path):
-            from pyarrow import csv
+            with needed_for("tables"):
+                from pyarrow import csv
 
             # Rows that do not fit matter later: names are what tells a wrong separator.
             parsing = csv.ParseOptions(
@@ -39,7 +40,8 @@ def column_names(path: Path, columns: Columns) -> list[str]:
             )
             with csv.open_csv(path, parse_options=parsing) as reader:
                 return list(reader.schema.names)
-        import pyarrow.parquet as pq
+        with needed_for("tables"):
+            import pyarrow.parquet as pq
 
         return list(pq.read_schema(path).names)
 
@@ -49,7 +51,8 @@ def row_count(path: Path) -> int | None:
     if is_csv(path):
         return None
     with reading(path):
-        import pyarrow.parquet as pq
+        with needed_for("tables"):
+            import pyarrow.parquet as pq
 
         return int(pq.read_metadata(path).num_rows)
 
@@ -111,7 +114,8 @@ def _has_suffix(path: Path, suffix: str) -> bool:
 
 
 def _parquet_batches(path: Path, names: list[str] | None) -> Iterator[Any]:
-    import pyarrow.parquet as pq
+    with needed_for("tables"):
+        import pyarrow.parquet as pq
 
     # By default pyarrow fetches whole files, or whole row groups, ahead of decoding them.
     with pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER_BYTES) as file:
@@ -121,7 +125,8 @@ def _parquet_batches(path: Path, names: list[str] | None) -> Iterator[Any]:
 def _csv_batches(
     path: Path, columns: Columns, names: list[str] | None, *, as_text: bool
 ) -> Iterator[Any]:
-    from pyarrow import csv
+    with needed_for("tables"):
+        from pyarrow import csv
 
     types = dict.fromkeys(column_names(path, columns), "string") if as_text else None
     converting = csv.ConvertOptions(

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedassay.errors import ColumnTypeInvalid, LabelInvalid, SettingInvalid
+from fedassay.extras import needed_for
 from fedassay.tables.columns import Columns
 
 _Array = npt.NDArray[np.generic]
@@ -19,7 +20,8 @@ def scores(batch: Any, columns: Columns) -> _Array:
 
 def numbers(batch: Any, name: str) -> _Array:
     """A column of numbers or booleans; nulls become NaN."""
-    import pyarrow as pa
+    with needed_for("tables"):
+        import pyarrow as pa
 
     column = _decoded(batch.column(name))
     kind = column.type
@@ -77,7 +79,8 @@ class LabelReader:
         return any(_is_same(value, self._positive or "") for value in self._seen)
 
     def _compare(self, column: Any, positive: str) -> _Array:
-        import pyarrow as pa
+        with needed_for("tables"):
+            import pyarrow as pa
 
         kind = column.type
         if pa.types.is_decimal(kind):
@@ -89,7 +92,8 @@ class LabelReader:
             )
         present = column.drop_null()
         if pa.types.is_floating(present.type):
-            import pyarrow.compute as pc
+            with needed_for("tables"):
+                import pyarrow.compute as pc
 
             present = present.filter(pc.invert(pc.is_nan(present)))
         values = present.unique()[:3].to_pylist()
@@ -122,8 +126,9 @@ def _is_same(value: object, text: str) -> bool:
 
 def _where(column: Any, value: object) -> npt.NDArray[np.bool_]:
     """Where a column has a value; nulls are nowhere."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    with needed_for("tables"):
+        import pyarrow as pa
+        import pyarrow.compute as pc
 
     equal = pc.equal(column, pa.scalar(value, type=column.type)).fill_null(fill_value=False)
     return np.asarray(np.from_dlpack(equal.cast("uint8")), np.bool_)
@@ -131,7 +136,8 @@ def _where(column: Any, value: object) -> npt.NDArray[np.bool_]:
 
 def text(batch: Any, name: str) -> Any:
     """A column of clients' names."""
-    import pyarrow as pa
+    with needed_for("tables"):
+        import pyarrow as pa
 
     column = _decoded(batch.column(name))
     try:
@@ -145,6 +151,7 @@ def text(batch: Any, name: str) -> Any:
 
 def _decoded(column: Any) -> Any:
     """A column of categories as the values they stand for."""
-    import pyarrow as pa
+    with needed_for("tables"):
+        import pyarrow as pa
 
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
