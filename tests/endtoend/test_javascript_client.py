@@ -311,6 +311,7 @@ def test_nodes_refusals_withhold_the_data(row: str, tmp_path: Path) -> None:
 def test_the_readme_names_every_file_and_the_options_that_there_are() -> None:
     readme = (CLIENT / "README.md").read_text()
     assert [path.name for path in CLIENT.glob("*.js") if f"`{path.name}`" not in readme] == []
-    options = set(re.findall(r"`?--([a-z-]+)", readme[readme.index("node answer.js") :]))
+    commands = [line for line in readme.splitlines() if not line.startswith("fedassay")]
+    options = set(re.findall(r"--([a-z-]+)", "\n".join(commands).replace("---", "")))
     known = set(re.findall(r'^  "?([a-z-]+)"?: \{ type', (CLIENT / "answer.js").read_text(), re.M))
     assert options == known
