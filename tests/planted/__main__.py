@@ -24,6 +24,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         bugs = chosen(read_bugs(), options.only)
         if options.sample:
             bugs = sample_of(bugs, options.sample)
+        if options.write and {bug.room for bug in read_bugs() if bug not in bugs} & {
+            bug.room for bug in bugs
+        }:
+            raise EntryWrong("a page is written for whole rooms; this run has parts of some.")
         for bug in bugs:
             check_entry(bug)
     except EntryWrong as error:
@@ -43,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for test in broken:
         print(f"FAILS WITHOUT A BUG {test}")  # noqa: T201
     if options.write and not survivors and not broken:
-        write_page(Path(options.write), verdicts, minutes=minutes, jobs=options.jobs)
+        write_page(Path(options.write), verdicts)
     return 1 if survivors or broken else 0
 
 
