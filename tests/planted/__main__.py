@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from pathlib import Path
 from queue import Queue
 
@@ -53,11 +54,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def judge_all(bugs: Sequence[Bug], *, jobs: int) -> tuple[list[Verdict], list[str]]:
     """A verdict for every bug, and the named tests that do not pass without one."""
-    with tempfile.TemporaryDirectory(prefix="planted-") as folder:
+    with tempfile.TemporaryDirectory(prefix="planted-") as folder, ExitStack() as stack:
         idle: Queue[Workshop] = Queue()
         for job in range(jobs):
             (copy := Path(folder) / str(job)).mkdir()
-            idle.put(Workshop(copy))
+            idle.put(stack.enter_context(closing(Workshop(copy))))
 
         def clean(tests: list[str]) -> list[str]:
             workshop = idle.get()

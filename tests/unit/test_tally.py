@@ -76,6 +76,8 @@ def test_a_refused_report_leaves_the_tally_unchanged() -> None:
         builder.add(report_of(SURVEY, [5]))
     with pytest.raises(ReportMalformed):
         builder.add(report_of(SURVEY, [-1], report_id=b"n" * 16))
+    with pytest.raises(ReportMalformed):
+        builder.add(report_of(SURVEY, [5, -1], report_id=b"m" * 16))
     with pytest.raises(SurveyMismatch):
         builder.add(report_of(OTHER, report_id=b"f" * 16))
     assert builder.tally() == before

@@ -54,6 +54,13 @@ def test_decoding_undoes_encoding(counters: list[int]) -> None:
     assert len(encode(report)) <= largest_message(SURVEY)
 
 
+def test_negative_counters_survive_a_sparse_report() -> None:
+    """Noise goes both ways: -3 is as much a counter as 3."""
+    report = report_of(SURVEY, [0, -3, 0, 0, 0, 1])
+    assert encode(report) == message(pairs((1, -3), (5, 1)), 2, encoding=1)
+    assert decode(encode(report), SURVEY).counters.tolist()[:6] == [0, -3, 0, 0, 0, 1]
+
+
 def test_bytes_are_laid_out_as_documented() -> None:
     assert encode(SPARSE) == message(pairs((1, 3), (5, 1)), 2, encoding=1)
     body = struct.pack(f"<{WIDTH}i", *range(1, WIDTH + 1))
