@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from fedassay.checks import require_whole
 from fedassay.errors import (
     CountOverflow,
     FileInvalid,
     ReportDuplicate,
     ReportMalformed,
+    SettingInvalid,
     SurveyMismatch,
 )
 from fedassay.examples import IntArray
@@ -21,7 +23,7 @@ from fedassay.wire import REPORT_ID_BYTES, Block, Message, local_mechanism
 TALLY_FORMAT = "fedassay.tally/1"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Tally:
     """A commutative monoid: `Tally.zero(survey)` and `+`, within one survey.
 
@@ -36,12 +38,17 @@ class Tally:
     report_ids: frozenset[bytes] = frozenset()
 
     def __post_init__(self) -> None:
+        _check(self)
         if len(self.counters) and np.abs(self.counters).max() >= 2**31:
             raise CountOverflow(
                 "sums must stay below 2^31, because secure aggregation counts modulo 2^32; "
                 "found a larger one. Tally fewer clients at a time."
             )
         self.counters.flags.writeable = False
+
+    def __repr__(self) -> str:
+        heard = "/".join(f"{reports:,}" for reports in self.reports)
+        return f"<Tally of survey {self.fingerprint.hex()[:12]}: {heard} reports per level>"
 
     @classmethod
     def zero(cls, survey: Survey) -> "Tally":
@@ -198,6 +205,28 @@ class TallyBuilder:
             self._counters.copy(),
             frozenset(self._report_ids),
         )
+
+
+def _check(tally: Tally) -> None:
+    """A tally is made by `Tally.zero`, `Tally.of` and `+`; nothing else passes for one."""
+    fingerprint: Any = tally.fingerprint
+    reports_per_level: Any = tally.reports
+    counters: Any = tally.counters
+    fits = (
+        isinstance(fingerprint, bytes)
+        and len(fingerprint) == 32
+        and isinstance(reports_per_level, tuple)
+        and isinstance(counters, np.ndarray)
+        and counters.ndim == 1
+        and counters.dtype == np.int64
+    )
+    if not fits:
+        raise SettingInvalid(
+            "a tally holds a fingerprint of 32 bytes, a tuple of reports per level and a row of "
+            "whole-number counters; found something else. Start from Tally.zero(survey)."
+        )
+    for reports in tally.reports:
+        require_whole(reports, "a level's reports", 0)
 
 
 def _hex(text: str, length: int, where: str) -> str:

@@ -100,7 +100,7 @@ def forgetful(estimate: SumOfSizes) -> Interval:
 def around_the_plain_sum(estimate: SumOfSizes) -> Interval:
     """What is usual for figures that are normal."""
     plain = float(np.abs(estimate.gaps).sum())
-    return Estimate(plain, estimate.noise_sd, estimate.sampling_sd).interval()
+    return Estimate(plain, noise_sd=estimate.noise_sd, sampling_sd=estimate.sampling_sd).interval()
 
 
 @pytest.mark.statistical

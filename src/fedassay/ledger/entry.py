@@ -3,12 +3,13 @@
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
 from fractions import Fraction
 from typing import Any, TypeVar
 
+from fedassay.checks import require_fraction, require_member, require_type
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.files import Fields, canonical
 from fedassay.ledger.window import EVER, Window
@@ -56,6 +57,7 @@ class Part:
 
     def __post_init__(self) -> None:
         check_text(self.data, "a data id")
+        require_type(self.window, Window, "a part's window", 'Use Window.parse("FROM..TO").')
         if self.group is not None:
             check_text(self.group, "a group")
 
@@ -156,6 +158,7 @@ class Budget:
     """The most that one unit may spend; None for no limit."""
     window: Window = EVER
     """The data it is for; a window other than all time goes with `split_windows`."""
+    _: KW_ONLY
     unit: UnitKind = UnitKind.EXAMPLE
     delta: Fraction | None = None
     """With a delta, charges compose by the optimal theorem instead of adding up."""
@@ -168,8 +171,18 @@ class Budget:
     def __post_init__(self) -> None:
         if self.data is not None:
             check_text(self.data, "a data id")
-        if self.epsilon is not None and self.epsilon < 0:
-            raise SettingInvalid(f"a budget is not negative; found {self.epsilon}.")
+        if self.epsilon is not None:
+            require_fraction(self.epsilon, "a budget's epsilon")
+            if self.epsilon < 0:
+                raise SettingInvalid(
+                    f"a budget is not negative; found {self.epsilon}. Use 0 to spend nothing."
+                )
+        require_type(self.window, Window, "a budget's window", 'Use Window.parse("FROM..TO").')
+        require_member(self.unit, UnitKind, "a budget's unit", door="fedassay ledger budget")
+        if self.delta is not None:
+            require_fraction(self.delta, "delta")
+        for name in ("split_windows", "split_groups", "allow_exact"):
+            require_type(getattr(self, name), bool, f"a budget's {name}", "Pass True or False.")
         if self.delta is not None and not 0 < self.delta < 1:
             raise SettingInvalid(
                 f"delta lies between 0 and 1; found {float(self.delta):g}. Take one far below "
@@ -317,6 +330,7 @@ def seen_at(stamp: Stamp, latest: datetime | None) -> Stamp:
 
 def check_text(text: str, name: str) -> None:
     """Names are short and printable: they end up in tables and on terminals."""
+    require_type(text, str, name, "Pass a short name.")
     if not 0 < len(text) <= MAX_TEXT or not text.isprintable():
         raise SettingInvalid(
             f"{name} must be 1 to {MAX_TEXT} printable characters; found {len(text)}, or one "

@@ -6,6 +6,7 @@ Every candidate is scored by the closed form of `forecast`.
 from dataclasses import dataclass
 from math import inf, log
 
+from fedassay.checks import require_type
 from fedassay.decoding import DecodeOptions
 from fedassay.examples import Examples
 from fedassay.grid import Grid
@@ -33,6 +34,10 @@ class SurveyDesign:
     survey: Survey
     decode_options: DecodeOptions
 
+    def __post_init__(self) -> None:
+        require_type(self.survey, Survey, "a design's survey", "Use design_survey(request).")
+        require_type(self.decode_options, DecodeOptions, "decode_options", "Pass DecodeOptions().")
+
 
 PAPER_HEIGHT = 10
 PAPER_BUCKETS = 100
@@ -43,7 +48,11 @@ _CLEARLY, _TIMES = log(2.0), 3
 
 
 def design_survey(request: SurveyRequest) -> SurveyDesign:
-    """Fill in everything that the request leaves open."""
+    """Fill in everything that the request leaves open.
+
+    >>> design_survey(SurveyRequest()).survey
+    <Survey ...: secure, 16,462 cells>
+    """
     check_request(request)
     decode_options = decode_options_for(request.preset, request.buckets)
     if request.preset is Preset.PAPER or request.height is not None:

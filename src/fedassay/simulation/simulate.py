@@ -68,7 +68,7 @@ def _limited(
     first = np.searchsorted(owner, np.arange(cohort.clients))
     rank = np.arange(len(order)) - first[owner]
     kept = order[rank < most]
-    examples = Examples(cohort.examples.labels[kept], cohort.examples.scores[kept])
+    examples = cohort.examples.rows(kept)
     return ScoredClients(examples, cohort.client_of_row[kept], cohort.clients)
 
 
@@ -84,13 +84,7 @@ def _leaves_per_level(
     level_of_client = generator.choice(levels, size=cohort.clients, p=shares)
     level_of_row = level_of_client[cohort.client_of_row]
     leaves = [
-        survey.grid.count(
-            Examples(
-                cohort.examples.labels[level_of_row == level],
-                cohort.examples.scores[level_of_row == level],
-            )
-        )
-        for level in range(levels)
+        survey.grid.count(cohort.examples.rows(level_of_row == level)) for level in range(levels)
     ]
     return leaves, tuple(np.bincount(level_of_client, minlength=levels).tolist())
 
@@ -119,10 +113,10 @@ def clients(cohort: ScoredClients) -> Iterator[Examples]:
     examples = cohort.examples
     if cohort.client_of_row is None:
         for row in range(len(examples)):
-            yield Examples(examples.labels[row : row + 1], examples.scores[row : row + 1])
+            yield examples.rows(slice(row, row + 1))
         return
     order = np.argsort(cohort.client_of_row, kind="stable")
-    labels, scores = examples.labels[order], examples.scores[order]
+    in_order = examples.rows(order)
     starts = np.searchsorted(cohort.client_of_row[order], np.arange(cohort.clients + 1))
     for first, last in pairwise(starts):
-        yield Examples(labels[first:last], scores[first:last])
+        yield in_order.rows(slice(first, last))
