@@ -94,6 +94,13 @@ def require_number(value: object, what: str) -> float:
     return number
 
 
+def require_thresholds(thresholds: Iterable[object]) -> None:
+    """Raise unless all thresholds lie in [0, 1]."""
+    for threshold in thresholds:
+        if not 0.0 <= require_number(threshold, "a threshold") <= 1.0:
+            raise SettingInvalid(f"a threshold must lie in [0, 1]; found {threshold}. Scores do.")
+
+
 def choice(kind: type[_E], value: object, what: str) -> _E:
     """A member of an enum, or the text that names it; others are refused with the list.
 

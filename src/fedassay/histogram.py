@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from fedassay.checks import require_number, require_type, require_whole
+from fedassay.checks import require_thresholds, require_type, require_whole
 from fedassay.errors import SettingInvalid
 from fedassay.examples import Examples, FloatArray, IntArray
 from fedassay.grid import Grid
@@ -166,8 +166,7 @@ class ScoreHistogram:
 
         A threshold on an edge gives the exact cumulative count and a fraction of 0.
         """
-        if not 0.0 <= require_number(threshold, "a threshold") <= 1.0:
-            raise SettingInvalid(f"a threshold must lie in [0, 1]; found {threshold}. Scores do.")
+        require_thresholds([threshold])
         bucket = int(np.searchsorted(self.edges, threshold, side="right")) - 1
         if bucket >= self.buckets:
             return self.cumulative[:, -1], self.buckets - 1, 1.0

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from fedassay import ClientPolicy, Examples, SystemRandomness, answer
+from fedassay import ClientPolicy, Examples, SystemRandomness
+from fedassay.client import answer
 from fedassay.engines.report_files import write_answer
 from fedassay.errors import FedassayError, LedgerRolledBack
 from fedassay.ledger import Budget, Ledger, LedgerAccount, Part

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fedassay import Examples, Privacy, SurveyDesign, SurveyRequest, design_survey
+from fedassay import Examples, Privacy, SurveyDesign, SurveyRequest
 from fedassay.calibration import ece
 from fedassay.calibration.gap_intervals import SumOfSizes
 from fedassay.estimate import Estimate, Interval
 from fedassay.examples import FloatArray, ScoredClients
+from fedassay.planning.search import design_survey
 from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation.simulate import simulate
 from tests.laws import FALSE_ALARM, full

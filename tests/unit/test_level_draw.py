@@ -15,11 +15,11 @@ from fedassay import (
     Survey,
     SurveyRequest,
     SystemRandomness,
-    answer,
-    design_survey,
 )
+from fedassay.client import answer
 from fedassay.errors import SettingInvalid
 from fedassay.level_draw import hashed_level
+from fedassay.planning.search import design_survey
 from fedassay.survey_json import survey_from_json
 
 SURVEY = design_survey(

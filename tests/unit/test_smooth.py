@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fedassay import Grid, ScoreHistogram, SurveyRequest, design_survey
+from fedassay import Grid, ScoreHistogram, SurveyRequest
 from fedassay.calibration import Calibrator, Method, fit, fit_beta, fit_smooth
 from fedassay.calibration.gap_intervals import SumOfSizes
 from fedassay.calibration.rates import bucket_rates, misplaced, noise_covariance
@@ -20,6 +20,7 @@ from fedassay.examples import Examples, ScoredClients
 from fedassay.hierarchy import Hierarchy
 from fedassay.mechanisms import Privacy
 from fedassay.noise import TreeNoise
+from fedassay.planning.search import design_survey
 from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation.simulate import tally_clients
 

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedassay import Exact, Grid, Hierarchy, Preset, Survey, SurveyRequest, Unit, design_survey
+from fedassay import Exact, Grid, Hierarchy, Preset, Survey, SurveyRequest, Unit
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.files import MAX_JSON_BYTES, canonical
 from fedassay.mechanisms import UnitKind
+from fedassay.planning.search import design_survey
 from fedassay.survey_json import load_survey, survey_from_json
 from tests.surveys import flat_survey, small_survey
 

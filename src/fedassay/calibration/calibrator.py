@@ -76,6 +76,8 @@ class Calibrator:
             object.__setattr__(self, name, frozen)
 
     def __str__(self) -> str:
+        if self.method is Method.NONE:
+            return "no calibrator: scores stay as they are"
         middle = float(self.predict([0.5])[0])
         return (
             f"{self.method.value} calibrator: 0.5 becomes {middle:.3f}, "
@@ -83,7 +85,7 @@ class Calibrator:
         )
 
     def __repr__(self) -> str:
-        return f"<Calibrator: {self}>"
+        return f"<{self}>"
 
     def _repr_html_(self) -> str:
         return html_text(f"{self}. {self.reason}" if self.reason else str(self))

@@ -10,7 +10,6 @@ from rich.table import Table
 
 from fedassay.estimate import Estimate
 from fedassay.estimate_table import estimate_header, estimate_rows
-from fedassay.estimate_table import reasons as reasons
 from fedassay.tables.reading import Progress as Advance
 
 

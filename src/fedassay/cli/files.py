@@ -8,11 +8,12 @@ import typer
 
 from fedassay.assessment import Assessment, estimates_json
 from fedassay.cli import accounts, options
-from fedassay.cli.console import err, estimates_table, out, progress, reasons
+from fedassay.cli.console import err, estimates_table, out, progress
 from fedassay.client import ClientPolicy
 from fedassay.decoding import require_enough
 from fedassay.engines.report_files import answer_file, read_messages, report_files, write_answer
 from fedassay.errors import FedassayError, SurveyMismatch
+from fedassay.estimate_table import reasons
 from fedassay.ledger import Status
 from fedassay.mechanisms import Privacy, Unit, UnitKind
 from fedassay.planning.request import (

@@ -11,6 +11,7 @@ from fedassay.checks import (
     require_fraction,
     require_member,
     require_number,
+    require_thresholds,
     require_type,
     require_whole,
 )
@@ -214,6 +215,4 @@ def check_buckets(buckets: int | None) -> None:
 
 def check_thresholds(thresholds: Sequence[float]) -> None:
     """Raise unless all thresholds lie in [0, 1]."""
-    for threshold in thresholds:
-        if not 0.0 <= require_number(threshold, "a threshold") <= 1.0:
-            raise SettingInvalid(f"a threshold must lie in [0, 1]; found {threshold}. Scores do.")
+    require_thresholds(thresholds)

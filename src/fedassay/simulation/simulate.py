@@ -12,7 +12,7 @@ from fedassay.decoding import DecodeOptions, decode
 from fedassay.draws import randomised, split_levels
 from fedassay.examples import Examples, IntArray, ScoredClients
 from fedassay.histogram import ScoreHistogram
-from fedassay.mechanisms import UnitKind
+from fedassay.mechanisms import Unit, UnitKind
 from fedassay.randomness import SimulatedRandomness
 from fedassay.survey import OneLevel, Survey
 from fedassay.tally import Tally, TallyBuilder
@@ -48,6 +48,12 @@ def tally_clients(
     leaves, reports = _leaves_per_level(survey, cohort, generator)
     # levels sum cells up, mechanisms randomise what clients send, and the tally is what arrives.
     return randomised(survey, leaves, reports=reports, generator=generator)
+
+
+def counted_rows(cohort: ScoredClients, unit: Unit) -> int:
+    """How many rows a survey with this unit will count, at most."""
+    rows = len(cohort.examples)
+    return min(rows, cohort.clients * unit.max_examples) if unit.kind is UnitKind.CLIENT else rows
 
 
 def _limited(
