@@ -15,6 +15,7 @@ import numpy.typing as npt
 from fedassay.checks import choice, require_thresholds, require_whole, shown, unknown
 from fedassay.errors import ColumnMissing, ColumnTypeInvalid, LabelInvalid, SettingInvalid
 from fedassay.examples import Examples, FloatArray, IntArray, ScoredClients, checked_scores
+from fedassay.extras import needed_for
 from fedassay.files import as_path, parse_fraction
 from fedassay.mechanisms import Privacy, Unit, UnitKind
 from fedassay.planning.request import LevelChoice, Preset, SurveyRequest
@@ -160,15 +161,13 @@ def as_unit(unit: UnitKind | Unit | str, max_examples: int) -> Unit:
 
 def as_thresholds(thresholds: float | Iterable[float]) -> tuple[float, ...]:
     """Decision thresholds, each once; one alone may stand for itself."""
-    if isinstance(thresholds, str | bytes | bool) or not (
-        isinstance(thresholds, Iterable) or np.isscalar(thresholds)
-    ):
+    if isinstance(thresholds, str | bytes | bool | None):
         raise SettingInvalid(
-            f"thresholds are numbers in [0, 1], such as [0.3, 0.5]; found {shown(thresholds)}."
+            f"thresholds are numbers in [0, 1]; found {shown(thresholds)}. Write [0.3, 0.5]."
         )
     given = list(thresholds) if isinstance(thresholds, Iterable) else [thresholds]
     require_thresholds(given)
-    return tuple(dict.fromkeys(float(threshold) for threshold in given))
+    return tuple(dict.fromkeys(map(float, given)))
 
 
 def as_reference(reference: Any) -> Examples | FloatArray:
@@ -230,7 +229,8 @@ def as_table(data: Any) -> Any:
     streams = hasattr(data, "__arrow_c_stream__")
     if not streams or hasattr(data, "columns") or hasattr(data, "column_names"):
         return data
-    import pyarrow as pa
+    with needed_for("tables that stream Arrow data"):
+        import pyarrow as pa
 
     return pa.table(data)
 

@@ -81,8 +81,12 @@ class Assessment:
         """The names of the metrics."""
         return iter(self._estimates)
 
-    def calibrate(self, method: Method | str | None = None) -> Calibrator:
+    def calibrate(
+        self, method: Method | str | None = None, *, monotone: bool = False
+    ) -> Calibrator:
         """Fit a calibrator to the tally: by a method, its name, or the best one expected.
+
+        With `monotone`, a map that would change ranks is refused, and never chosen.
 
         Guarantee: post-processing only; nothing more is spent.
         """
@@ -93,9 +97,7 @@ class Assessment:
         if not isinstance(asked, str | Method | None) or asked not in known:
             names = [_AUTO, *(member.value for member in Method)]
             raise SettingInvalid(unknown(method, names, "a calibration method"))
-        epsilon = self.survey.epsilon if self.survey.is_local else None
-        local_epsilon = None if epsilon is None else float(epsilon)
-        return fit(self._histogram, known[asked], local_epsilon=local_epsilon)
+        return fit(self._histogram, known[asked], monotone=monotone)
 
     def to_dict(self) -> dict[str, float]:
         """Every figure as a flat float, for any experiment tracker.

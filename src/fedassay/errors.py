@@ -37,7 +37,8 @@ FedassayError
 ├── SurveyRefused           a client declines a survey
 │   ├── BudgetExceeded
 │   └── SurveyRepeated
-└── TooFewReports           decoding now would break a promise
+├── TooFewReports           decoding now would break a promise
+└── MissingExtra            a package that this needs is not installed
 
 A message names the rule, what was found, and the remedy. On a client it never
 holds a score, a label or a row.
@@ -194,3 +195,7 @@ class SurveyRepeated(SurveyRefused):
 
 class TooFewReports(FedassayError):
     """Fewer reports than the survey's guarantee needs."""
+
+
+class MissingExtra(FedassayError, ImportError):
+    """A package that comes with an extra is not installed; the message names both."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from fedassay.checks import require_member, shown
 from fedassay.errors import SettingInvalid
+from fedassay.extras import needed_for
 from fedassay.presentation import html_text
 
 _FEWEST_DIGITS, _MOST_DIGITS = 3, 6
@@ -155,7 +156,8 @@ def check_confidence(confidence: object) -> None:
 @lru_cache(maxsize=32)
 def normal_quantile(probability: float) -> float:
     """The standard normal quantile."""
-    from scipy.special import ndtri
+    with needed_for("intervals"):
+        from scipy.special import ndtri
 
     return float(ndtri(probability))
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from fedassay.checks import require_thresholds, require_type, require_whole
 from fedassay.errors import SettingInvalid
 from fedassay.examples import Examples, FloatArray, IntArray
+from fedassay.extras import needed_for
 from fedassay.grid import Grid
 from fedassay.interpolation import cubic, monotone_slopes
 from fedassay.noise import NoiseModel, NoNoise, merged
@@ -238,7 +239,8 @@ class ScoreHistogram:
         """
         if self.noise.is_zero:
             return self
-        from scipy.optimize import isotonic_regression
+        with needed_for("curves of noisy counts"):
+            from scipy.optimize import isotonic_regression
 
         rows = []
         for row in self.cumulative:

@@ -1,38 +1,24 @@
 """`calibrate` and `apply`: from an assessment to probabilities in a table."""
 
-from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
+import click
 import typer
 
 from fedassay.assessment import Assessment
-from fedassay.calibration import Calibrator, Method, ece, fit, fit_auto
+from fedassay.calibration import METHODS, Calibrator, Method, ece, fit
 from fedassay.cli import options
 from fedassay.cli.console import err, out, progress
 from fedassay.estimate import Estimate
-from fedassay.histogram import ScoreHistogram
-from fedassay.survey import Survey
 from fedassay.tables.reading import row_count
 from fedassay.tables.writing import apply_file
 
-
-class MethodChoice(Enum):
-    """The methods as the command line names them."""
-
-    AUTO = "auto"
-    BINNING = "binning"
-    BBQ = "bbq"
-    ISOTONIC = "isotonic"
-    SIGMOID = "sigmoid"
-    BETA = "beta"
-    TEMPERATURE = "temperature"
-    SMOOTH = "smooth"
-
-    @property
-    def method(self) -> Method | None:
-        """The library's method; None chooses."""
-        return None if self is MethodChoice.AUTO else Method(self.value)
+AUTO = "auto"
+CHOICES = {AUTO: None} | {m.value: m for m in METHODS if m is not Method.NONE}
+_HELP = "How to fit; auto chooses and may decline. " + "; ".join(
+    f"{name}: {METHODS[method].summary}" for name, method in CHOICES.items() if method is not None
+)
 
 
 def calibrate(
@@ -41,8 +27,8 @@ def calibrate(
         Path, typer.Option("--output", "-o", metavar="FILE", help="Calibrator file.")
     ],
     method: Annotated[
-        MethodChoice, typer.Option("--method", help="How to fit; auto may decline.")
-    ] = MethodChoice.AUTO,
+        str, typer.Option("--method", click_type=click.Choice(list(CHOICES)), help=f"{_HELP}.")
+    ] = AUTO,
     monotone: Annotated[
         bool, typer.Option("--monotone", help="Refuse a map that would change ranks.")
     ] = False,
@@ -66,26 +52,19 @@ def calibrate(
     loaded = Assessment.load(assessment)
     histogram = loaded.histogram()
     tested = None if test is None else Assessment.load(test).histogram()
-    found = _fitted(histogram, loaded.survey, method.method, monotone=monotone)
-    found.save(output)
-    out.print(f"Wrote {output}: {found.method.value}, {len(found.values):,} values.", markup=False)
+    calibrator = fit(histogram, CHOICES[method], monotone=monotone)
+    calibrator.save(output)
+    out.print(
+        f"Wrote {output}: {calibrator.method.value}, {len(calibrator.values):,} values.",
+        markup=False,
+    )
     out.print(f"ECE of the scores, 20 bins: {_shown(ece(histogram))}", markup=False)
     if tested is not None:
         out.print(f"On the test clients: {_shown(ece(tested))}", markup=False)
-        after = _shown(ece(tested, calibrator=found))
+        after = _shown(ece(tested, calibrator=calibrator))
         out.print(f"On the test clients, calibrated: {after}", markup=False)
-    if found.reason:
-        err.print(found.reason, markup=False, soft_wrap=True)
-
-
-def _fitted(
-    histogram: ScoreHistogram, survey: Survey, method: Method | None, *, monotone: bool
-) -> Calibrator:
-    if method is None:
-        return fit_auto(histogram, monotone=monotone)
-    epsilon = survey.epsilon if survey.is_local else None
-    found = fit(histogram, method, local_epsilon=None if epsilon is None else float(epsilon))
-    return found.require_monotone() if monotone else found
+    if calibrator.reason:
+        err.print(calibrator.reason, markup=False, soft_wrap=True)
 
 
 def _shown(estimate: Estimate) -> str:

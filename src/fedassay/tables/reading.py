@@ -23,6 +23,7 @@ from fedassay.examples import (
     ScoredClients,
     checked_scores,
 )
+from fedassay.extras import needed_for
 from fedassay.grid import Grid
 
 _BATCH_ROWS = 2**18
@@ -92,7 +93,8 @@ def row_count(path: Path) -> int | None:
     """How many rows a file has, where its format tells without reading it."""
     if is_csv(path):
         return None
-    import pyarrow.parquet as pq
+    with needed_for("tables"):
+        import pyarrow.parquet as pq
 
     with reading(path):
         return int(pq.read_metadata(path).num_rows)
@@ -125,7 +127,8 @@ def _batches(path: Path, names: list[str], progress: Progress | None) -> Iterato
 
 
 def _parquet_batches(path: Path, names: list[str]) -> Iterator[Any]:
-    import pyarrow.parquet as pq
+    with needed_for("tables"):
+        import pyarrow.parquet as pq
 
     # By default pyarrow fetches whole files, or whole row groups, ahead of decoding them.
     with pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER_BYTES) as file:
@@ -133,7 +136,8 @@ def _parquet_batches(path: Path, names: list[str]) -> Iterator[Any]:
 
 
 def _csv_batches(path: Path, names: list[str]) -> Iterator[Any]:
-    from pyarrow import csv
+    with needed_for("tables"):
+        from pyarrow import csv
 
     options = csv.ConvertOptions(include_columns=names)
     with csv.open_csv(path, convert_options=options) as reader:
@@ -144,11 +148,13 @@ def column_names(path: Path) -> list[str]:
     """The names of a table's columns, in order."""
     with reading(path):
         if is_csv(path):
-            from pyarrow import csv
+            with needed_for("tables"):
+                from pyarrow import csv
 
             with csv.open_csv(path) as reader:
                 return list(reader.schema.names)
-        import pyarrow.parquet as pq
+        with needed_for("tables"):
+            import pyarrow.parquet as pq
 
         return list(pq.read_schema(path).names)
 
@@ -187,7 +193,8 @@ def _listed(names: list[str]) -> str:
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
     """Turn what goes wrong with a file into one line that withholds its values."""
-    import pyarrow as pa
+    with needed_for("tables"):
+        import pyarrow as pa
 
     try:
         if path.is_dir():
@@ -217,7 +224,8 @@ def is_csv(path: Path) -> bool:
 
 def numbers(batch: Any, name: str) -> npt.NDArray[np.generic]:
     """A column of numbers or booleans; nulls become NaN."""
-    import pyarrow as pa
+    with needed_for("tables"):
+        import pyarrow as pa
 
     column = batch.column(name)
     kind = column.type
@@ -235,7 +243,8 @@ def numbers(batch: Any, name: str) -> npt.NDArray[np.generic]:
 
 
 def _text(batch: Any, name: str) -> Any:
-    import pyarrow as pa
+    with needed_for("tables"):
+        import pyarrow as pa
 
     column = batch.column(name)
     try:
@@ -248,7 +257,8 @@ def _text(batch: Any, name: str) -> Any:
 
 
 def _client_codes(names: list[Any]) -> tuple[IntArray, int]:
-    import pyarrow as pa
+    with needed_for("tables"):
+        import pyarrow as pa
 
     encoded = pa.chunked_array(names).combine_chunks().dictionary_encode(null_encoding="encode")
     return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)

@@ -10,6 +10,7 @@ from typing import Any
 
 from fedassay.calibration import Calibrator
 from fedassay.errors import FileInvalid
+from fedassay.extras import needed_for
 from fedassay.tables.reading import (
     Progress,
     column_names,
@@ -68,7 +69,8 @@ def apply_file(
 
 
 def _with_calibrated(batch: Any, calibrator: Calibrator, score: str) -> Any:
-    import pyarrow as pa
+    with needed_for("tables"):
+        import pyarrow as pa
 
     scores = batch
     if pa.types.is_string(batch.column(score).type):
@@ -81,14 +83,16 @@ def _with_calibrated(batch: Any, calibrator: Calibrator, score: str) -> Any:
 def _batches(path: Path, *, as_text: bool) -> Iterator[Any]:
     with reading(path):
         if is_csv(path):
-            from pyarrow import csv as arrow
+            with needed_for("tables"):
+                from pyarrow import csv as arrow
 
             types = dict.fromkeys(column_names(path), "string") if as_text else None
             options = arrow.ConvertOptions(column_types=types)
             with arrow.open_csv(path, convert_options=options) as reader:
                 yield from reader
             return
-        import pyarrow.parquet as pq
+        with needed_for("tables"):
+            import pyarrow.parquet as pq
 
         with pq.ParquetFile(path, pre_buffer=False) as file:
             yield from file.iter_batches(batch_size=_BATCH_ROWS)
@@ -96,7 +100,8 @@ def _batches(path: Path, *, as_text: bool) -> Iterator[Any]:
 
 def _writer(draft: Path, target: Path, schema: Any) -> Any:
     if not is_csv(target):
-        import pyarrow.parquet as pq
+        with needed_for("tables"):
+            import pyarrow.parquet as pq
 
         return pq.ParquetWriter(draft, schema)
     return _CsvTarget(draft, schema.names, is_packed=target.suffix.lower() == ".gz")
