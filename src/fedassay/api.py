@@ -131,7 +131,8 @@ def answer(
 ) -> Answer:
     """Answer a survey with one client's rows: all that may leave it.
 
-    Guarantee: that of `survey.guarantee`, with the system's randomness. With an account
+    Guarantee: that of `survey.guarantee`, with the system's randomness. Without a policy
+    the client is closed: no exact sums, and no more epsilon than is common. With an account
     (`LedgerAccount`) it is charged before any noise is drawn.
 
     >>> import fedassay
@@ -179,7 +180,8 @@ def tally_answers(
 
     >>> import fedassay
     >>> survey = fedassay.new_survey(minimum_reports=2)
-    >>> answers = [fedassay.answer(survey, [0, 1], [0.2, 0.7]) for _ in range(3)]
+    >>> policy = fedassay.ClientPolicy(exact_sums=True)
+    >>> answers = [fedassay.answer(survey, [0, 1], [0.2, 0.7], policy=policy) for _ in range(3)]
     >>> print(fedassay.tally_answers(survey, answers)["accuracy@0.5"].value)
     1.0
     """

@@ -19,7 +19,8 @@ from fedassay.extras import needed_for
 from fedassay.files import as_path, parse_fraction
 from fedassay.mechanisms import Privacy, Unit, UnitKind
 from fedassay.planning.request import LevelChoice, Preset, SurveyRequest
-from fedassay.tables.reading import Columns, numbers, read_clients, read_reference
+from fedassay.tables.reading import Columns, read_clients, read_reference
+from fedassay.tables.values import numbers
 
 Number = int | float | Fraction | Decimal | str
 Column = npt.ArrayLike
@@ -208,7 +209,8 @@ def _from_table(data: Any, name: str, what: str) -> npt.NDArray[np.generic]:
         raise ColumnMissing(unknown(name, names[:20], "a column of the table"))
     if isinstance(data, Mapping) or not hasattr(data, "column_names"):
         return _numbers_of(data[name], what)
-    return numbers(data, name)
+    batches = data.select([name]).to_batches()
+    return np.concatenate([np.zeros(0), *(numbers(batch, name) for batch in batches)])
 
 
 def _column_names(data: Any) -> list[str]:

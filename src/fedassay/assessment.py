@@ -34,7 +34,9 @@ class Assessment:
 
     >>> import fedassay
     >>> survey = fedassay.new_survey(minimum_reports=2)
-    >>> answers = [fedassay.answer(survey, [0, 1, 1, 0], [0.2, 0.7, 0.4, 0.6]) for _ in range(9)]
+    >>> labels, scores = [0, 1, 1, 0], [0.2, 0.7, 0.4, 0.6]
+    >>> policy = fedassay.ClientPolicy(exact_sums=True)
+    >>> answers = [fedassay.answer(survey, labels, scores, policy=policy) for _ in range(9)]
     >>> result = fedassay.tally_answers(survey, answers)
     >>> print(result["recall@0.5"])
     0.500 [0.290, 0.710]

@@ -53,7 +53,8 @@ def decode(survey: Survey, tally: Tally, *, decode_options: DecodeOptions) -> Sc
     >>> import fedassay
     >>> from fedassay.tally import Tally
     >>> survey = fedassay.new_survey(minimum_reports=2)
-    >>> answers = [fedassay.answer(survey, [0, 1], [0.2, 0.7]) for _ in range(2)]
+    >>> policy = fedassay.ClientPolicy(exact_sums=True)
+    >>> answers = [fedassay.answer(survey, [0, 1], [0.2, 0.7], policy=policy) for _ in range(2)]
     >>> tally = Tally.of(survey, [m for answer in answers for m in answer.messages])
     >>> print(decode(survey, tally, decode_options=DecodeOptions()))
     4 examples, 2 positive, in 16,462 buckets, exact

@@ -28,7 +28,7 @@ answer = fedassay.answer(
     load_survey(survey),
     fedassay.Examples.of([0, 0, 1], [0.2, 0.4, 0.9]),
     randomness=fedassay.SystemRandomness(),
-    policy=fedassay.ClientPolicy(smallest_cohort=1),
+    policy=fedassay.ClientPolicy(smallest_cohort=1, exact_sums=True),
     account=LedgerAccount(Ledger.create(ledger), Part("ward-3")),
 )
 report.write_bytes(answer.to_bytes())

@@ -25,6 +25,7 @@ from fedassay import api
 from fedassay.api_inputs import as_fraction, client_codes
 from fedassay.calibration import CalibrationDisplay
 from fedassay.cli.app import app
+from fedassay.client import OPEN_POLICY
 from fedassay.errors import FileInvalid
 from fedassay.metrics import PrecisionRecallDisplay, RocCurveDisplay
 from tests.tables import ROOT
@@ -193,13 +194,20 @@ def test_columns_of_every_kind_count_the_same(kind: str, coding: str) -> None:
 @pytest.mark.parametrize("kind", TABLES)
 def test_tables_of_every_kind_go_by_names_of_columns(kind: str) -> None:
     table = TABLES[kind]({"y": LABELS, "s": SCORES, "who": CLIENTS, "note": ["x"] * 4000})
-    settings = {"privacy": "distributed", "epsilon": 1, "minimum_reports": 2, "seed": 5}
+    settings: dict[str, Any] = {
+        "privacy": "distributed",
+        "epsilon": 1,
+        "minimum_reports": 2,
+        "seed": 5,
+    }
     named = fedassay.simulate("y", "s", data=table, clients="who", **settings)
     plain = fedassay.simulate(LABELS, SCORES, clients=CLIENTS, **settings)
     assert named.tally == plain.tally
     assert named.tally.reports == (7,) * named.survey.hierarchy.levels
     survey = fedassay.new_survey(minimum_reports=1)
-    sums = fedassay.tally_answers(survey, [fedassay.answer(survey, "y", "s", data=table)])
+    sums = fedassay.tally_answers(
+        survey, [fedassay.answer(survey, "y", "s", data=table, policy=OPEN_POLICY)]
+    )
     assert sums.histogram().total_positives == LABELS.sum()
 
 
@@ -262,7 +270,7 @@ def test_every_file_loads_by_its_format_from_text_or_path(
 ) -> None:
     survey = result().survey
     calibrator = result().calibrate("sigmoid")
-    values = {"survey": survey, "assessment": result(), "calibrator": calibrator}
+    values: dict[str, Any] = {"survey": survey, "assessment": result(), "calibrator": calibrator}
     for name, value in values.items():
         value.save(as_path(tmp_path / f"{name}.json"))
     loaded = {name: fedassay.load(as_path(tmp_path / f"{name}.json")) for name in values}
@@ -279,7 +287,10 @@ def test_every_file_loads_by_its_format_from_text_or_path(
 def test_answers_tally_as_values_bytes_and_files(tmp_path: Path) -> None:
     survey = fedassay.new_survey(minimum_reports=2)
     survey.save(tmp_path / "survey.json")
-    answers = [fedassay.answer(str(tmp_path / "survey.json"), [0, 1], [0.2, i / 9]) for i in (8, 9)]
+    answers = [
+        fedassay.answer(str(tmp_path / "survey.json"), [0, 1], [0.2, score], policy=OPEN_POLICY)
+        for score in (0.8, 0.9)
+    ]
     (tmp_path / "in").mkdir()
     for number, each in enumerate(answers):
         (tmp_path / "in" / f"{number}.fa").write_bytes(each.to_bytes())
@@ -296,11 +307,11 @@ def test_answers_tally_as_values_bytes_and_files(tmp_path: Path) -> None:
 def test_values_print_in_few_lines_and_show_themselves_in_notebooks() -> None:
     histogram = result().histogram()
     made = fedassay.plan(clients=1000)
-    one_line = [
+    one_line: list[Any] = [
         result()["roc_auc"], fedassay.NotEnoughData(reason="too few"), histogram,
         result().survey, result().survey.guarantee, result().calibrate("bbq"), made, result(),
         result().tally, fedassay.Grid.fine(), fedassay.Examples(LABELS, SCORES),
-        fedassay.answer(fedassay.new_survey(), LABELS, SCORES),
+        fedassay.answer(fedassay.new_survey(), LABELS, SCORES, policy=OPEN_POLICY),
     ]  # fmt: skip
     for value in one_line:
         assert len(repr(value)) < 400, repr(value)
@@ -322,7 +333,8 @@ def test_a_display_shows_its_figure_and_not_its_arrays() -> None:
 def test_an_assessment_decodes_once_and_says_so_when_it_cannot() -> None:
     assert result().histogram() is result().histogram()
     survey = fedassay.new_survey(minimum_reports=5)
-    waiting = fedassay.tally_answers(survey, [fedassay.answer(survey, [0, 1], [0.1, 0.9])])
+    answer = fedassay.answer(survey, [0, 1], [0.1, 0.9], policy=OPEN_POLICY)
+    waiting = fedassay.tally_answers(survey, [answer])
     assert "1 reports; nothing is decoded below 5" in str(waiting)
     assert waiting._repr_html_().startswith("<p>")
 

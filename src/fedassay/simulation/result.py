@@ -11,7 +11,7 @@ from fedassay.examples import ScoredClients
 from fedassay.metrics.exact_rows import row_metrics
 from fedassay.planning.search import SurveyDesign
 from fedassay.randomness import SimulatedRandomness
-from fedassay.simulation.simulate import tally_clients
+from fedassay.simulation.simulate import kept_rows, tally_clients
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -21,6 +21,8 @@ class SimulatedAssessment(Assessment):
     _: KW_ONLY
     exact_values: Mapping[str, float | None] = field(default_factory=dict)
     rows: int = 0
+    counted: int = 0
+    """How many of the rows the unit of privacy lets count."""
     clients: int | None = None
     """How many clients hold the rows; None where each row is one."""
 
@@ -33,7 +35,14 @@ class SimulatedAssessment(Assessment):
     def headline(self) -> str:
         """What was simulated, and under which promise."""
         held = "each row a client" if self.clients is None else f"{self.clients:,} clients"
-        return f"{self.rows:,} rows, {held}. {self.survey.guarantee.sentence()}"
+        line = f"{self.rows:,} rows, {held}. {self.survey.guarantee.sentence()}"
+        if self.counted < self.rows:
+            most = self.survey.unit.max_examples
+            line += (
+                f"\nCounted {self.counted:,} of these rows: at most {most:,} of each client, "
+                "drawn at random. Raise max_examples to count more."
+            )
+        return line
 
     def to_dict(self) -> dict[str, float]:
         """As `Assessment.to_dict`, with exact values under names that end in `_exact`."""
@@ -62,5 +71,6 @@ def simulated_assessment(
         thresholds,
         exact_values=row_metrics(cohort.examples, thresholds),
         rows=len(cohort.examples),
+        counted=kept_rows(cohort, design.survey.unit),
         clients=None if cohort.client_of_row is None else cohort.clients,
     )

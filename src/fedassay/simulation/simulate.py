@@ -56,6 +56,15 @@ def counted_rows(cohort: ScoredClients, unit: Unit) -> int:
     return min(rows, cohort.clients * unit.max_examples) if unit.kind is UnitKind.CLIENT else rows
 
 
+def kept_rows(cohort: ScoredClients, unit: Unit) -> int:
+    """How many rows a federation counts: each client gives at most as many as its unit says."""
+    if unit.kind is UnitKind.EXAMPLE:
+        return len(cohort.examples)
+    if cohort.client_of_row is None:
+        return cohort.clients
+    return int(np.minimum(np.bincount(cohort.client_of_row), unit.max_examples).sum())
+
+
 def _limited(
     survey: Survey, cohort: ScoredClients, generator: np.random.Generator
 ) -> ScoredClients:
