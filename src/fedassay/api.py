@@ -240,11 +240,11 @@ def plan(
 def load(path: str | Path) -> Survey | Assessment | Calibrator:
     """Read any file that fedassay wrote: a survey, an assessment or a calibrator.
 
-    >>> import fedassay, pathlib, tempfile
+    >>> import fedassay, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     fedassay.new_survey().save(f"{folder}/survey.json")
     ...     fedassay.load(f"{folder}/survey.json")
-    <Survey ...: secure, 16,462 cells>
+    <Survey ...: secure, 16,460 cells>
     """
     place = as_path(path)
     content = read_object(place)

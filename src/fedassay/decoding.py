@@ -57,7 +57,7 @@ def decode(survey: Survey, tally: Tally, *, decode_options: DecodeOptions) -> Sc
     >>> answers = [fedassay.answer(survey, [0, 1], [0.2, 0.7], policy=policy) for _ in range(2)]
     >>> tally = Tally.of(survey, [m for answer in answers for m in answer.messages])
     >>> print(decode(survey, tally, decode_options=DecodeOptions()))
-    4 examples, 2 positive, in 16,462 buckets, exact
+    4 examples, 2 positive, in 16,460 buckets, exact
     """
     require_type(survey, Survey, "a survey", "fedassay.load reads survey files.")
     require_type(tally, Tally, "a tally", "fedassay.tally_answers takes answers.")

@@ -200,8 +200,8 @@ def test_tables_of_every_kind_go_by_names_of_columns(kind: str) -> None:
         "minimum_reports": 2,
         "seed": 5,
     }
-    named = fedassay.simulate("y", "s", data=table, clients="who", **settings)
-    plain = fedassay.simulate(LABELS, SCORES, clients=CLIENTS, **settings)
+    named = fedassay.simulate("y", "s", data=table, clients="who", seed=5, **settings)
+    plain = fedassay.simulate(LABELS, SCORES, clients=CLIENTS, seed=5, **settings)
     assert named.tally == plain.tally
     assert named.tally.reports == (7,) * named.survey.hierarchy.levels
     survey = fedassay.new_survey(minimum_reports=1)

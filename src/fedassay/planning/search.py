@@ -51,7 +51,7 @@ def design_survey(request: SurveyRequest) -> SurveyDesign:
     """Fill in everything that the request leaves open.
 
     >>> design_survey(SurveyRequest()).survey
-    <Survey ...: secure, 16,462 cells>
+    <Survey ...: secure, 16,460 cells>
     """
     check_request(request)
     decode_options = decode_options_for(request.preset, request.buckets)
