@@ -13,10 +13,10 @@ from fedassay.level_draw import choose_level, hashed_level, levels_of_reports
 from fedassay.mechanisms import LocalMechanism, SharingMechanism, UnitKind
 from fedassay.mechanisms.sampling import Dice
 from fedassay.randomness import Randomness
+from fedassay.report_ids import REPORT_ID_BYTES
 from fedassay.survey import OneLevel, Survey
 from fedassay.wire import (
     MAX_BLOCK_BYTES,
-    REPORT_ID_BYTES,
     Block,
     Message,
     Report,

@@ -37,7 +37,8 @@ FedassayError
 ├── SurveyRefused           a client declines a survey
 │   ├── BudgetExceeded
 │   └── SurveyRepeated
-└── TooFewReports           decoding now would break a promise
+├── TooFewReports           decoding now would break a promise
+└── TallyClosed             adding to what was released would break one
 
 A message names the rule, what was found, and the remedy. On a client it never
 holds a score, a label or a row.
@@ -194,3 +195,7 @@ class SurveyRepeated(SurveyRefused):
 
 class TooFewReports(FedassayError):
     """Fewer reports than the survey's guarantee needs."""
+
+
+class TallyClosed(FedassayError):
+    """Adding reports to a released tally, or releasing a part of one, would break a promise."""

@@ -39,7 +39,6 @@ from fedassay.mechanisms import LocalMechanism
 from fedassay.mechanisms.base import Rows
 from fedassay.survey import EveryLevel, OneLevel, Survey
 
-REPORT_ID_BYTES = 16
 MAX_BLOCK_BYTES = 2**22
 _HEADER = struct.Struct("<4sBBBB32s16sI")
 _MAGIC = b"FASR"
