@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint check bench verify fuzz experiments federation clean
+.PHONY: demo test lint check bench verify fuzz planted planted-sample experiments federation clean
 
 demo: $(VENV)/.runtime  ## the main job on bundled real data
 	@$(BIN)/fedassay demo
@@ -26,6 +26,12 @@ verify: $(VENV)/.test  ## the statistical tests, randomised rounds and a ledger'
 
 fuzz: $(VENV)/.test  ## a million hostile messages for every decoder
 	$(BIN)/python -m tests.fuzz 1000000
+
+planted: $(VENV)/.test  ## every planted bug must be caught; writes docs/testing.md (25 minutes at most)
+	$(BIN)/python -m tests.planted --jobs 2 --write docs/testing.md
+
+planted-sample: $(VENV)/.test  ## twelve of them, as in CI
+	$(BIN)/python -m tests.planted --jobs 2 --sample 12
 
 federation: $(VENV)/.flower  ## four hospitals on this machine: keys, TLS, a SuperLink, a kill, the report
 	@$(BIN)/python -m examples.four_hospitals

@@ -1,5 +1,6 @@
 """What every engine must do: the same rows give the same tally, however they are held."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,13 +24,15 @@ from fedassay import (
     Tally,
     design_survey,
 )
-from fedassay.engines.flower.federate import federate
+from fedassay.client import answer_counts
+from fedassay.engines.base import Engine
+from fedassay.engines.flower.federate import OverFlower
 from fedassay.engines.flower.settings import RunSettings
-from fedassay.engines.in_process import tally_securely
-from fedassay.engines.report_files import answer_file, read_messages, write_answer
+from fedassay.engines.in_process import InProcess
+from fedassay.engines.report_files import ReportFiles, answer_file, read_messages, write_answer
 from fedassay.examples import ScoredClients
 from fedassay.randomness import SimulatedRandomness
-from fedassay.simulation.simulate import tally_clients, tally_each_client
+from fedassay.simulation.simulate import AtOnce, EachClient, clients
 from fedassay.tables.reading import Columns, read_clients
 from fedassay.wire import Message
 from tests.flowergrid import CONFIG, InProcessGrid
@@ -45,16 +48,65 @@ SURVEYS = {
 surveys = pytest.mark.parametrize("survey", SURVEYS.values(), ids=SURVEYS.keys())
 
 
-def whole(survey: Survey, cohort: ScoredClients) -> Tally:
-    return tally_clients(survey, cohort, randomness=SimulatedRandomness(1))
+def reports_in(folder: Path, survey: Survey, scored: ScoredClients) -> Engine:
+    """Every client writes its report file; none is read before all are there."""
+    folder.mkdir()
+    for number, examples in enumerate(clients(scored)):
+        answered = answer_counts(
+            survey, survey.grid.count(examples), randomness=SYSTEM, policy=ClientPolicy()
+        )
+        write_answer(answered, folder / f"{number}.fa")
+    return ReportFiles([folder])
 
 
-def one_by_one(survey: Survey, cohort: ScoredClients) -> Tally:
-    return tally_each_client(survey, cohort, randomness=SimulatedRandomness(2))
+def over_flower(folder: Path, survey: Survey, scored: ScoredClients) -> Engine:
+    """Every client is a site with a folder of its own."""
+    sites = {
+        number: open_hospital(
+            folder / str(number), examples, pinned=False, smallest_cohort=1
+        ).config
+        for number, examples in enumerate(clients(scored))
+    }
+    return OverFlower(InProcessGrid(sites), replace(RunSettings.from_config(CONFIG), survey=survey))
 
 
-def securely(survey: Survey, cohort: ScoredClients) -> Tally:
-    return tally_securely(survey, cohort, randomness=SystemRandomness())
+SYSTEM = SystemRandomness()
+ENGINES: dict[str, Callable[[Path, Survey, ScoredClients], Engine]] = {
+    "at once": lambda _, __, scored: AtOnce(scored, SimulatedRandomness(1)),
+    "each client": lambda _, __, scored: EachClient(scored, SimulatedRandomness(2)),
+    "in process": lambda _, __, scored: InProcess(scored, SYSTEM),
+    "report files": reports_in,
+    "flower": over_flower,
+}
+engines = pytest.mark.parametrize("make", ENGINES.values(), ids=ENGINES.keys())
+
+
+@engines
+@surveys
+def test_every_engine_gives_the_counters_of_the_rows(
+    make: Callable[[Path, Survey, ScoredClients], Engine],
+    survey: Survey,
+    sample: Table,
+    tmp_path: Path,
+) -> None:
+    table = Table(sample.labels[:3000], sample.scores[:3000])
+    owners = np.repeat([0, 1, 2, 3], [100, 1900, 1, 999]).tolist()
+    scored = cohort_of(Examples.of(*table), owners)
+    tally = make(tmp_path / "engine", survey, scored).tally(survey)
+    assert tally.counters.tolist() == counters_by_hand(survey, table)
+    assert tally.reports == (4,) * survey.hierarchy.levels
+
+
+def whole(survey: Survey, scored: ScoredClients) -> Tally:
+    return AtOnce(scored, SimulatedRandomness(1)).tally(survey)
+
+
+def one_by_one(survey: Survey, scored: ScoredClients) -> Tally:
+    return EachClient(scored, SimulatedRandomness(2)).tally(survey)
+
+
+def securely(survey: Survey, scored: ScoredClients) -> Tally:
+    return InProcess(scored, SYSTEM).tally(survey)
 
 
 @surveys
@@ -123,23 +175,6 @@ def test_files_give_the_counters_of_the_simulation(
     hidden = securely(survey, cohort_of(Examples.of(labels, scores), sites))
     assert hidden.counters.tolist() == simulated.counters.tolist()
     assert hidden.reports == (3,) * survey.hierarchy.levels
-
-
-@surveys
-def test_flower_gives_the_counters_of_the_simulation(
-    survey: Survey, sample: Table, tmp_path: Path
-) -> None:
-    labels, scores = sample.labels[:30_000], sample.scores[:30_000]
-    sites = {}
-    for site, rows in enumerate(np.array_split(np.arange(30_000), [100, 20_000])):
-        examples = Examples.of(labels[rows], scores[rows])
-        hospital = open_hospital(tmp_path / f"{site}", examples, pinned=False, smallest_cohort=1)
-        sites[site] = hospital.config
-    settings = replace(RunSettings.from_config(CONFIG), survey=survey)
-    tally = federate(InProcessGrid(sites), settings).tally
-    simulated = whole(survey, cohort_of(Examples.of(labels, scores)))
-    assert tally.counters.tolist() == simulated.counters.tolist()
-    assert tally.reports == (3,) * survey.hierarchy.levels
 
 
 def test_all_engines_agree_on_real_clients() -> None:

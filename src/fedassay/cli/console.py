@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import isfinite
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -11,8 +12,35 @@ from rich.table import Table
 from fedassay.estimate import Estimate, NotEnoughData
 from fedassay.tables.reading import Progress as Advance
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
+
+def plain(text: object) -> str:
+    r"""Text from outside, such as a file's name, with what a terminal would obey spelled out.
+
+    >>> print(plain("scores\x1b[2J.csv"))
+    scores\x1b[2J.csv
+    """
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in str(text))
+
+
+class SafeConsole(Console):
+    """A console that prints no control character but the line breaks that we wrote."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print as rich does; whatever text holds, the terminal shows it and does not obey it."""
+        safe = (
+            "\n".join(map(plain, item.split("\n"))) if isinstance(item, str) else item
+            for item in objects
+        )
+        super().print(*safe, **options)
+
+
+out = SafeConsole(highlight=False)
+err = SafeConsole(stderr=True, highlight=False)
+
+
+def cell(text: object) -> str:
+    """Text from outside for a table: as `plain`, and no markup either."""
+    return plain(text).replace("[", r"\[")
 
 
 @contextmanager

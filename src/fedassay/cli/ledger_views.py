@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.table import Table
 
+from fedassay.cli.console import cell
 from fedassay.ledger import Balance, Budget, Charge, Entry, Loss, Part
 from fedassay.ledger.budget import show as exact
 from fedassay.ledger.high_water_mark import Mark
@@ -33,7 +34,7 @@ def balance_table(balances: Sequence[Balance]) -> Table:
     for found in balances:
         name = found.data if found.budget.window.is_ever else f"{found.data} {found.budget.window}"
         table.add_row(
-            _plain(name),
+            cell(name),
             exact(found.budget.epsilon),
             exact(found.spent),
             "any" if found.left is None else exact(found.left),
@@ -59,10 +60,10 @@ def history_table(entries: Sequence[Entry]) -> Table:
         table.add_row(
             f"{entry.number}",
             f"{entry.stamp.time:%Y-%m-%d %H:%M}{back}",
-            _plain(data),
-            _plain(entry.stamp.who),
+            cell(data),
+            cell(entry.stamp.who),
             epsilon,
-            _plain(what),
+            cell(what),
         )
     return table
 
@@ -159,8 +160,3 @@ def _cell(value: object) -> object:
     if isinstance(value, str) and value[:1] in {"=", "+", "-", "@"}:
         return f"'{value}"
     return "" if value is None else value
-
-
-def _plain(text: str) -> str:
-    """Text that rich takes as it is."""
-    return text.replace("[", r"\[")

@@ -67,16 +67,23 @@ def run_round(
     return server.outcome()
 
 
-def tally_securely(survey: Survey, cohort: ScoredClients, *, randomness: Randomness) -> Tally:
-    """The tally of a cohort in which nobody drops out, by secure aggregation."""
-    sites = {
-        str(number): SimulatedSite(
-            Named(str(number)),
-            _answering(survey, survey.grid.count(examples), randomness),
-        )
-        for number, examples in enumerate(clients(cohort))
-    }
-    return tally_of(survey, run_round(survey, sites, randomness=randomness))
+@dataclass(frozen=True, slots=True, eq=False)
+class InProcess:
+    """An engine: secure aggregation among clients of one process, none of which drops out."""
+
+    scored: ScoredClients
+    randomness: Randomness
+
+    def tally(self, survey: Survey) -> Tally:
+        """Run one round and read its sum as a tally."""
+        sites = {
+            str(number): SimulatedSite(
+                Named(str(number)),
+                _answering(survey, survey.grid.count(examples), self.randomness),
+            )
+            for number, examples in enumerate(clients(self.scored))
+        }
+        return tally_of(survey, run_round(survey, sites, randomness=self.randomness))
 
 
 def tally_of(survey: Survey, outcome: Outcome) -> Tally:

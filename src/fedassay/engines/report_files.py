@@ -1,6 +1,7 @@
 """Reports and tallies as files: a federation over any transport."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from fedassay.client import Account, Answer, ClientPolicy, answer_counts
@@ -9,6 +10,7 @@ from fedassay.files import write_whole
 from fedassay.randomness import Randomness
 from fedassay.survey import Survey
 from fedassay.tables.reading import Columns, Progress, count_file
+from fedassay.tally import Tally
 from fedassay.wire import Message, messages
 
 
@@ -64,3 +66,24 @@ def report_files(paths: Iterable[Path]) -> list[Path]:
         else:
             found.append(path)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFiles:
+    """An engine: reports that arrived as files, or in folders of them.
+
+    A bad, foreign or repeated report raises; `fedassay tally` names it and goes on.
+    """
+
+    paths: Sequence[Path]
+
+    def tally(self, survey: Survey) -> Tally:
+        """Add up every report of every file."""
+        return Tally.of(
+            survey,
+            (
+                message
+                for path in report_files(self.paths)
+                for message in read_messages(path, survey)
+            ),
+        )

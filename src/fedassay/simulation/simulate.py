@@ -1,6 +1,7 @@
 """A whole federation in one process."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from io import BytesIO
 from itertools import pairwise
 
@@ -126,3 +127,27 @@ def clients(cohort: ScoredClients) -> Iterator[Examples]:
     starts = np.searchsorted(cohort.client_of_row[order], np.arange(cohort.clients + 1))
     for first, last in pairwise(starts):
         yield Examples(labels[first:last], scores[first:last])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AtOnce:
+    """An engine: draws the sum over all clients at once."""
+
+    scored: ScoredClients
+    randomness: SimulatedRandomness
+
+    def tally(self, survey: Survey) -> Tally:
+        """What arrives, drawn from its distribution."""
+        return tally_clients(survey, self.scored, randomness=self.randomness)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EachClient:
+    """An engine: makes, sends and adds every client's report for real."""
+
+    scored: ScoredClients
+    randomness: SimulatedRandomness
+
+    def tally(self, survey: Survey) -> Tally:
+        """What arrives, report by report."""
+        return tally_each_client(survey, self.scored, randomness=self.randomness)

@@ -1,6 +1,7 @@
 """One run, as the server leads it."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from io import BytesIO
 
 from flwr.serverapp import Grid
@@ -26,6 +27,25 @@ from fedassay.wire import messages
 def federate(grid: Grid, settings: RunSettings) -> Assessment:
     """Ask all sites, and assess what they answer together."""
     survey = settings.survey
+    tally = OverFlower(grid, settings).tally(survey)
+    say(f"Counted {tally.clients(survey):,} reports.")
+    return Assessment(survey, tally, settings.decode_options, settings.thresholds)
+
+
+@dataclass(frozen=True, slots=True)
+class OverFlower:
+    """An engine: sites that a Flower SuperLink connects."""
+
+    grid: Grid
+    settings: RunSettings
+
+    def tally(self, survey: Survey) -> Tally:
+        """Gather sites, ask them, and add up; raises below the survey's minimum."""
+        return _tally(self.grid, replace(self.settings, survey=survey))
+
+
+def _tally(grid: Grid, settings: RunSettings) -> Tally:
+    survey = settings.survey
     say(
         f"Survey {survey.fingerprint.hex()[:12]}: {survey.grid.cells:,} cells in "
         f"{survey.hierarchy.levels} level(s). {survey.guarantee.sentence()}"
@@ -47,8 +67,7 @@ def federate(grid: Grid, settings: RunSettings) -> Assessment:
         if talk.absent:
             raise type(error)(f"{error} Missing sites: {talk.missing()}.") from error
         raise
-    say(f"Counted {tally.clients(survey):,} reports.")
-    return Assessment(survey, tally, settings.decode_options, settings.thresholds)
+    return tally
 
 
 def aggregated(talk: Conversation, settings: RunSettings, sites: list[int]) -> Tally:

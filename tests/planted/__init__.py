@@ -1,0 +1,1 @@
+"""Bugs planted on purpose, kept as data, and the tests that must notice each (see README.md)."""
