@@ -1,7 +1,7 @@
 """The tally: reports added up, as integers."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -31,7 +31,7 @@ class Tally:
     reports: tuple[int, ...]
     """How many reports each level has."""
     counters: IntArray
-    report_ids: ReportIds = ReportIds()
+    report_ids: ReportIds = field(default_factory=ReportIds)
 
     def __post_init__(self) -> None:
         if len(self.counters) and np.abs(self.counters).max() >= 2**31:
@@ -136,7 +136,7 @@ class TallyBuilder:
 
     def __init__(self, start: Tally, survey: Survey) -> None:
         start.require(survey)
-        self._survey = survey
+        self.survey = survey
         self._reports = list(start.reports)
         self._is_exact = survey.is_exact
         self._counters = start.counters.copy()
@@ -145,15 +145,15 @@ class TallyBuilder:
     @property
     def reports(self) -> int:
         """How many reports were counted so far."""
-        if isinstance(self._survey.level_policy, OneLevel):
+        if isinstance(self.survey.level_policy, OneLevel):
             return sum(self._reports)
         return self._reports[0]
 
     def add(self, report: Message) -> None:
         """Count one message, or raise and count nothing."""
-        if report.fingerprint != self._survey.fingerprint:
+        if report.fingerprint != self.survey.fingerprint:
             raise SurveyMismatch(
-                f"the tally is for survey {self._survey.fingerprint.hex()[:12]}; the report "
+                f"the tally is for survey {self.survey.fingerprint.hex()[:12]}; the report "
                 f"answers {report.fingerprint.hex()[:12]}. Tally it with its own survey file."
             )
         if report.report_id in self._report_ids:
@@ -172,7 +172,7 @@ class TallyBuilder:
     def _sums(self, report: Message, place: slice) -> IntArray:
         """The counters with this report in them."""
         if isinstance(report, Block):
-            mechanism = local_mechanism(self._survey, report.level)
+            mechanism = local_mechanism(self.survey, report.level)
             added = mechanism.sums(report.rows, place.stop - place.start)
         else:
             added = report.counters
@@ -190,12 +190,12 @@ class TallyBuilder:
         return sums
 
     def _place(self, level: int | None) -> slice:
-        return slice(None) if level is None else self._survey.hierarchy.counters(level)
+        return slice(None) if level is None else self.survey.hierarchy.counters(level)
 
     def tally(self) -> Tally:
         """The sum so far."""
         return Tally(
-            self._survey.fingerprint,
+            self.survey.fingerprint,
             tuple(self._reports),
             self._counters.copy(),
             self._report_ids.ids(),

@@ -200,13 +200,16 @@ def _read(stream: BinaryIO, size: int, where: str) -> KeptTally:
     survey = survey_from_json(fields.get("survey"), where=where)
     ids = fields.integer("report_ids", 0, MAX_CLIENTS)
     width = survey.hierarchy.width
-    wanted = len(start) + len(header) + _COUNTER_BYTES * width + REPORT_ID_BYTES * ids
-    if size != wanted + _DIGEST_BYTES:
+    body_bytes = _COUNTER_BYTES * width + REPORT_ID_BYTES * ids + _DIGEST_BYTES
+    wanted = len(start) + len(header) + body_bytes
+    if size != wanted:
         raise FileInvalid(
-            f"{where}: by its header the file has {wanted + _DIGEST_BYTES:,} bytes; found {size:,}, "
-            f"so it was cut or extended. {_COPY_AGAIN}"
+            f"{where}: by its header it has {wanted:,} bytes; found {size:,}: it was cut or "
+            f"extended. {_COPY_AGAIN}"
         )
-    body = memoryview(stream.read(size - len(start) - len(header)))
+    body = memoryview(stream.read(body_bytes))
+    if len(body) != body_bytes:
+        raise FileInvalid(f"{where}: was cut while it was read. {_COPY_AGAIN}")
     digest = hashlib.sha256(start + header)
     digest.update(body[:-_DIGEST_BYTES])
     if digest.digest() != body[-_DIGEST_BYTES:]:

@@ -47,7 +47,9 @@ def population_ece(odds_times: float) -> float:
 
 @cache
 def planned(privacy: Privacy, epsilon: Fraction | None) -> SurveyDesign:
-    return design_survey(SurveyRequest(privacy=privacy, epsilon=epsilon, clients=ROWS))
+    return design_survey(
+        SurveyRequest(privacy=privacy, epsilon=epsilon, clients=ROWS, dropouts=Fraction(0))
+    )
 
 
 def estimated(

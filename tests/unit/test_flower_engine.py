@@ -167,11 +167,18 @@ def table(site: Hospital, text: str) -> None:
     (site.folder / "scores" / "scores.csv").write_text(text)
 
 
+def test_a_site_without_rows_answers_zeros_like_any_other(folder: Path) -> None:
+    sites = hospitals(folder)
+    table(sites[3], f"{SCORE},{LABEL}\n")
+    assessment = federate(InProcessGrid(configs(sites)), settings(folder))
+    assert assessment.tally.reports == (4,) * 4
+    assert assessment.tally.counters.tolist() == exact_sum(assessment, sites[:3]).tolist()
+
+
 BAD = {
     "no file": (no_file, "FileInvalid", "Check data in the node configuration"),
     "no columns": (lambda s: table(s, f"a,b\n1,2\n{CANARY},1\n"), "ColumnMissing", "risk"),
     "no names": (lambda s: table(s, f"1,2\n{CANARY},1\n"), "ColumnMissing", "column names"),
-    "no rows": (lambda s: table(s, f"{SCORE},{LABEL}\n"), "NoRows", "Check the file"),
     "text": (
         lambda s: table(s, f"{SCORE},{LABEL}\nx{CANARY},1\n"),
         "ColumnTypeInvalid",

@@ -138,7 +138,9 @@ def test_a_tally_of_counts_is_the_tally_of_their_rows() -> None:
     labels, scores = drawn(3_000)
     rows = Examples.of(labels, scores)
     for privacy, epsilon in MODELS:
-        request = SurveyRequest(privacy=privacy, epsilon=epsilon, clients=3_000)
+        request = SurveyRequest(
+            privacy=privacy, epsilon=epsilon, clients=3_000, dropouts=Fraction(0)
+        )
         survey = design_survey(request).survey
         by_rows = tally_clients(
             survey, ScoredClients(rows, None, 3_000), randomness=SimulatedRandomness(4)

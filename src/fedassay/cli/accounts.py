@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from fedassay.cli.console import out
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.ledger import EVER, Charge, Ledger, Part, Receipt, Status, Window
 from fedassay.ledger.budget import show
@@ -58,10 +57,10 @@ class ReceiptKeeper:
         )
         return self.receipt
 
-    def print_receipt(self) -> None:
-        """Say what was charged and what is left."""
+    def receipt_text(self) -> str:
+        """What was charged and what is left."""
         if self.receipt is None or not isinstance(self.receipt.entry.content, Charge):
-            return
+            return "Nothing was charged."
         epsilon = self.receipt.entry.content.epsilon
         what = "an exact sum" if epsilon is None else f"epsilon {show(epsilon)}"
         lines = [f"Charged {what} to {self.part}."]
@@ -75,7 +74,7 @@ class ReceiptKeeper:
             lines.append(f"Earlier charges on some of the same data: {self.receipt.overlapping}.")
         number = self.receipt.entry.number
         lines.append(f"Ledger entry {number:,}; keep its head elsewhere:\n{self.receipt.head}")
-        out.print("\n".join(lines), markup=False)
+        return "\n".join(lines)
 
 
 def receipt_keeper(
@@ -99,6 +98,15 @@ def receipt_keeper(
         raise SettingInvalid("a ledger needs to know which data; found no id. Add --data-id ID.")
     part = Part(data, EVER if window is None else Window.parse(window), group)
     return ReceiptKeeper(Ledger(ledger, witness), part, who, again)
+
+
+def files_of(account: ReceiptKeeper | None) -> list[Path]:
+    """The ledger's files, which no output may replace."""
+    if account is None:
+        return []
+    ledger = account.ledger
+    witness = [] if ledger.witness is None else [ledger.witness]
+    return [ledger.path, mark_path(ledger.path), *witness]
 
 
 def check_output(output: Path, *inputs: Path | None, account: ReceiptKeeper | None) -> None:
@@ -130,5 +138,6 @@ __all__ = [
     "WindowOption",
     "WitnessOption",
     "check_output",
+    "files_of",
     "receipt_keeper",
 ]

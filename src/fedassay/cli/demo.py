@@ -68,6 +68,7 @@ def _three_models(airlines: ScoredClients, exact: dict[str, float | None]) -> No
                 privacy=privacy,
                 epsilon=epsilon,
                 clients=flights.clients,
+                dropouts=Fraction(0),
                 thresholds=_THRESHOLDS,
             )
             results, _ = run_trials(

@@ -3,6 +3,7 @@
 import json
 import time
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,7 +29,7 @@ from fedassay.planning.search import (
 from fedassay.randomness import SimulatedRandomness
 from fedassay.report.charts import write_plots
 from fedassay.simulation.heldout import HeldOut, held_out, split_clients
-from fedassay.simulation.simulate import tally_clients, tally_each_client
+from fedassay.simulation.simulate import rows_counted, tally_clients, tally_each_client
 from fedassay.tables.reading import Columns, read_clients, read_reference, row_count
 
 SIMULATION_FORMAT = "fedassay.simulation/1"
@@ -99,6 +100,7 @@ def simulate_command(
         privacy=privacy,
         epsilon=options.fraction_option(epsilon, "epsilon"),
         clients=cohort.clients,
+        dropouts=Fraction(0),
         examples=_expected_examples(cohort, unit, max_examples),
         positive_rate=positive_rate,
         preset=preset,
@@ -121,6 +123,7 @@ def simulate_command(
     content: dict[str, Any] = {
         "format": SIMULATION_FORMAT,
         "rows": len(cohort.examples),
+        "rows_counted": rows_counted(design.survey, cohort),
         "clients": cohort.clients,
         "guarantee": design.survey.guarantee.sentence(),
         "exact": exact,
@@ -239,6 +242,12 @@ def print_results(
     """Print the last trial's estimates beside the exact values."""
     held = "each row a client" if cohort.client_of_row is None else f"{cohort.clients:,} clients"
     out.print(f"{len(cohort.examples):,} rows, {held}. {assessment.survey.guarantee.sentence()}")
+    counted = rows_counted(assessment.survey, cohort)
+    if counted < len(cohort.examples):
+        out.print(
+            f"{counted:,} of {len(cohort.examples):,} rows counted, drawn at random: the survey "
+            f"protects {assessment.survey.unit}."
+        )
     if len(results) > 1:
         out.print(f"Trial {len(results)} of {len(results)}, and the mean error of all:")
     out.print()
