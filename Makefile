@@ -4,13 +4,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint check bench verify fuzz planted planted-sample experiments federation clean
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint check bench verify fuzz planted planted-sample experiments federation clean
+
+help:  ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "make %-15s %s\n", $$1, $$2 }'
 
 demo: $(VENV)/.runtime  ## the main job on bundled real data
 	@$(BIN)/fedassay demo
 
-test: $(VENV)/.test  ## all tests
-	$(BIN)/python -m pytest -n auto
+test: $(VENV)/.test  ## all tests, and the ten that take longest
+	$(BIN)/python -m pytest -n auto --durations=10
 
 lint: $(VENV)/.test  ## format, lint, types, imports
 	$(BIN)/ruff format --check .
@@ -53,20 +57,21 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.runtime: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(PIP) -e .
+	$(PIP) -e '.[all]'
 	@touch $@
 
 $(VENV)/.flower: $(VENV)/.runtime
-	$(PIP) -e '.[flower]'
+	$(PIP) -e '.[all,flower]'
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.runtime
-	$(PIP) -e '.[test]'
+	$(PIP) 'pip>=25.1'  # the first that knows dependency groups
+	$(PIP) -e '.[all]' --group dev
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.test
-	$(PIP) -e '.[bench]'
+	$(PIP) -e '.[all]' --group bench
 	@touch $@
 
-clean:
+clean:  ## remove what was installed, built and cached
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -18,7 +18,6 @@ from experiments.calibration_slopes import REGIMES
 from experiments.calibration_slopes import measure as measure_slope
 from experiments.data import SHARED, halves, load, rows
 from fedassay.calibration import Calibrator, Method, ece, fit, fit_auto
-from fedassay.calibration.binning import fit_binning
 from fedassay.examples import Examples, FloatArray, IntArray, ScoredClients
 from fedassay.histogram import ScoreHistogram
 from fedassay.mechanisms import Privacy
@@ -43,11 +42,6 @@ class Model:
     name: str
     privacy: Privacy
     epsilon: Fraction | None = None
-
-    @property
-    def local_epsilon(self) -> float | None:
-        """Epsilon, where the theory asks for it."""
-        return float(self.epsilon) if self.epsilon and self.privacy is Privacy.LOCAL else None
 
 
 MODELS = (
@@ -120,9 +114,7 @@ def cases(folder: Path, *, quick: bool) -> list[Case]:
 FITS: dict[str, Callable[[ScoreHistogram, Model], Calibrator]] = {
     "raw": lambda _histogram, _model: Calibrator.identity(),
     "auto": lambda histogram, _model: fit_auto(histogram),
-    "plain binning": lambda histogram, model: fit_binning(
-        histogram, local_epsilon=model.local_epsilon, noise_aware=False
-    ),
+    "plain binning": lambda histogram, _model: fit(histogram, Method.BINNING, noise_aware=False),
     "plain BBQ": lambda histogram, _model: fit(histogram, Method.BBQ, noise_aware=False),
     "BBQ": lambda histogram, _model: fit(histogram, Method.BBQ),
 }

@@ -36,11 +36,6 @@ class Regime:
     counts: tuple[int, ...]
     theory: str
 
-    @property
-    def local_epsilon(self) -> float | None:
-        """Epsilon, where the theory asks for it."""
-        return float(self.epsilon) if self.epsilon and self.privacy is Privacy.LOCAL else None
-
 
 REGIMES = (
     Regime("secure", Privacy.SECURE, None, (8_000, 64_000, 512_000, 4_096_000), "-1/3"),
@@ -118,9 +113,7 @@ def _errors(regime: Regime, clients: int, seed: int, buckets: int | None) -> tup
     tally = draw_tally(survey, drawn, clients=clients, generator=generator)
     histogram = decode(survey, tally, decode_options=survey_of.decode_options)
     try:
-        calibrator = fit_binning(
-            histogram, buckets=buckets, local_epsilon=regime.local_epsilon, noise_aware=False
-        )
+        calibrator = fit_binning(histogram, buckets=buckets, noise_aware=False)
     except SingleClass:
         return inf, inf
     predicted = calibrator.predict(scores.ravel()).reshape(scores.shape)

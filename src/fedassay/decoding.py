@@ -124,17 +124,18 @@ def join_levels(
 ) -> tuple[FloatArray, NoiseModel]:
     """Leaves that fit all levels best by least squares, or naive ones, and their noise."""
     levels = survey.hierarchy
+    local_epsilon = float(survey.epsilon) if survey.is_local and survey.epsilon else None
     if not decode_options.reconcile and isinstance(levels, Hierarchy):
         leaves = prefix_leaves(levels, values)
         table = leaves if survey.samples_clients else None
-        return leaves, PrefixNoise(levels, variances, table, survey.is_local)
+        return leaves, PrefixNoise(levels, variances, table, local_epsilon)
     if isinstance(levels, Hierarchy):
         leaves = reconcile(levels, values, variances, total=total)
         table = leaves if survey.samples_clients else None
-        return leaves, TreeNoise(levels, variances, table, total is not None, survey.is_local)
+        return leaves, TreeNoise(levels, variances, table, total is not None, local_epsilon)
     leaves, covariance = fit_leaves(levels, values, variances, total=total)
     table = leaves if survey.samples_clients else None
-    return leaves, DenseNoise(covariance, table, survey.is_local)
+    return leaves, DenseNoise(covariance, table, local_epsilon)
 
 
 def _debiased(survey: Survey, tally: Tally, level: int) -> FloatArray:

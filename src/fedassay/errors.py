@@ -3,6 +3,7 @@
 FedassayError
 ├── DataError               a scored table breaks a rule
 │   ├── ScoreOutOfRange
+│   ├── ValueMissing
 │   ├── LabelInvalid
 │   ├── SingleClass
 │   ├── NoRows
@@ -38,7 +39,8 @@ FedassayError
 │   ├── BudgetExceeded
 │   └── SurveyRepeated
 ├── TooFewReports           decoding now would break a promise
-└── TallyClosed             adding to what was released would break one
+├── TallyClosed             adding to what was released would break one
+└── MissingExtra            a package that this needs is not installed
 
 A message names the rule, what was found, and the remedy. On a client it never
 holds a score, a label or a row.
@@ -54,7 +56,11 @@ class DataError(FedassayError):
 
 
 class ScoreOutOfRange(DataError):
-    """A score is NaN, infinite or outside [0, 1]."""
+    """A score is infinite or outside [0, 1]."""
+
+
+class ValueMissing(DataError):
+    """A row lacks its score or its label: an empty cell, a null or NaN."""
 
 
 class LabelInvalid(DataError):
@@ -199,3 +205,7 @@ class TooFewReports(FedassayError):
 
 class TallyClosed(FedassayError):
     """Adding reports to a released tally, or releasing a part of one, would break a promise."""
+
+
+class MissingExtra(FedassayError, ImportError):
+    """A package that comes with an extra is not installed; the message names both."""

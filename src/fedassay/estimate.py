@@ -6,6 +6,8 @@ from functools import lru_cache
 from math import exp, inf, isfinite, isnan, log, nan, sqrt
 from typing import NamedTuple
 
+from fedassay.extras import needed_for
+
 
 class Shape(Enum):
     """How an interval is drawn around a value."""
@@ -85,7 +87,8 @@ class NotEnoughData(Estimate):
 @lru_cache(maxsize=32)
 def normal_quantile(probability: float) -> float:
     """The standard normal quantile."""
-    from scipy.special import ndtri
+    with needed_for("intervals"):
+        from scipy.special import ndtri
 
     return float(ndtri(probability))
 

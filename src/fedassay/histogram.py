@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from fedassay.errors import SettingInvalid
 from fedassay.examples import Examples, FloatArray, IntArray
+from fedassay.extras import needed_for
 from fedassay.grid import Grid
 from fedassay.interpolation import cubic, monotone_slopes
 from fedassay.noise import NoiseModel, NoNoise, merged
@@ -200,7 +201,8 @@ class ScoreHistogram:
         """
         if self.noise.is_zero:
             return self
-        from scipy.optimize import isotonic_regression
+        with needed_for("curves of noisy counts"):
+            from scipy.optimize import isotonic_regression
 
         rows = []
         for row in self.cumulative:

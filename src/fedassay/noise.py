@@ -25,6 +25,11 @@ class NoiseModel(Protocol):
         """Variance of the sum of weights x counts; weights are (label x cell)."""
         ...
 
+    @property
+    def local_epsilon(self) -> float | None:
+        """Epsilon of every report's own noise, under local DP; None where noise is added once."""
+        ...
+
     def reports_for(self, growth: float) -> float:
         """How many times the reports it takes for counts to grow so much against their noise."""
         ...
@@ -42,6 +47,10 @@ class NoNoise:
     def variance(self, weights: FloatArray) -> float:
         """Always zero."""
         return 0.0
+
+    @property
+    def local_epsilon(self) -> None:
+        """There is no noise."""
 
     def reports_for(self, growth: float) -> float:
         """There is no noise to outgrow."""
@@ -64,6 +73,11 @@ class MergedNoise:
         """Give every cell its bucket's weight."""
         return self.base.variance(np.repeat(weights, self.sizes, axis=1))
 
+    @property
+    def local_epsilon(self) -> float | None:
+        """As for the cells."""
+        return self.base.local_epsilon
+
     def reports_for(self, growth: float) -> float:
         """As for the cells."""
         return self.base.reports_for(growth)
@@ -81,8 +95,8 @@ class TreeNoise:
     table of all clients has too is no noise."""
     total_is_known: bool = False
     """Whether all counts together are known without noise."""
-    per_report: bool = False
-    """Whether the variance grows with the number of reports, as under local DP."""
+    local_epsilon: float | None = None
+    """Under local DP, epsilon of every report: the variance grows with their number."""
 
     @property
     def is_zero(self) -> bool:
@@ -111,7 +125,7 @@ class TreeNoise:
 
     def reports_for(self, growth: float) -> float:
         """Linear when the noise stays as it is, quadratic when every report adds some."""
-        return growth**2 if self.per_report else growth
+        return growth if self.local_epsilon is None else growth**2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,7 +135,7 @@ class DenseNoise:
     covariance: FloatArray
     """Square, over negatives then positives per leaf."""
     table: FloatArray | None = None
-    per_report: bool = False
+    local_epsilon: float | None = None
 
     @property
     def is_zero(self) -> bool:
@@ -136,7 +150,7 @@ class DenseNoise:
 
     def reports_for(self, growth: float) -> float:
         """Linear when the noise stays as it is, quadratic when every report adds some."""
-        return growth**2 if self.per_report else growth
+        return growth if self.local_epsilon is None else growth**2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,7 +165,7 @@ class PrefixNoise:
     hierarchy: Hierarchy
     variances: tuple[FloatArray, ...]
     table: FloatArray | None = None
-    per_report: bool = False
+    local_epsilon: float | None = None
 
     @property
     def is_zero(self) -> bool:
@@ -176,7 +190,7 @@ class PrefixNoise:
 
     def reports_for(self, growth: float) -> float:
         """Linear when the noise stays as it is, quadratic when every report adds some."""
-        return growth**2 if self.per_report else growth
+        return growth if self.local_epsilon is None else growth**2
 
 
 def _table_variance(table: FloatArray | None, weights: FloatArray) -> float:

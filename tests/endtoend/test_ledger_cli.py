@@ -141,7 +141,8 @@ def test_show_and_budget_say_what_is_left(run: Run) -> None:
     for survey in ("third.json", "exact.json"):
         run(
             "answer", survey, "scores.csv", "-o", f"{survey}.fa", "--ledger", "ledger.db",
-            "--data-id", "w", "--window", "2026-01-01..2026-02-01", "--group", "a", "--witness", "other.mark",
+            "--data-id", "w", "--window", "2026-01-01..2026-02-01", "--group", "a", "--witness",
+            "other.mark", "--exact-sums",
         )  # fmt: skip
     _, out, _ = run("ledger", "budget", "ledger.db")
     assert "epsilon 1 per example, split by windows and groups, exact sums allowed" in " ".join(

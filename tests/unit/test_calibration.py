@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 
 from fedassay import Grid, ScoreHistogram
 from fedassay.calibration import (
+    METHODS,
     AutoCalibrator,
     BBQCalibrator,
     BetaCalibrator,
@@ -40,12 +41,12 @@ from fedassay.calibration import (
     fit_sigmoid,
     fit_temperature,
 )
-from fedassay.errors import FileInvalid, ScoreOutOfRange, SettingInvalid, SingleClass
+from fedassay.errors import FileInvalid, ScoreOutOfRange, SettingInvalid, SingleClass, ValueMissing
 from fedassay.hierarchy import Hierarchy
 from fedassay.noise import TreeNoise
 
 Floats = npt.NDArray[np.float64]
-METHODS = [method for method in Method if method is not Method.NONE]
+FITTED = [method for method in Method if method is not Method.NONE]
 
 
 def drawn(rows: int, *, power: float = 1.3, seed: int = 0) -> tuple[npt.NDArray[np.int64], Floats]:
@@ -169,7 +170,7 @@ def test_the_guideline_follows_the_theorems() -> None:
         bucket_guideline(0.0)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", FITTED)
 def test_empty_buckets_and_negative_counts_still_give_probabilities(method: Method) -> None:
     labels, scores = drawn(3000)
     noisy = with_noise(labels, scores * 0.6, 15.0, cells=64)
@@ -183,7 +184,7 @@ def test_empty_buckets_and_negative_counts_still_give_probabilities(method: Meth
             assert ((found >= 0.0) & (found <= 1.0)).all()
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", FITTED)
 def test_a_single_class_is_an_error_for_a_method_and_a_reason_for_auto(method: Method) -> None:
     histogram = ScoreHistogram.from_scores(np.ones(50), np.linspace(0.1, 0.9, 50))
     with pytest.raises(SingleClass, match="negatives"):
@@ -223,7 +224,7 @@ def test_auto_declines_where_noise_drowns_the_tally() -> None:
 def test_a_calibrator_survives_its_file(tmp_path: Path) -> None:
     histogram = ScoreHistogram.from_scores(*drawn(2000))
     asked = np.linspace(0.0, 1.0, 333)
-    for method in METHODS:
+    for method in FITTED:
         found = fit(histogram, method)
         found.save(tmp_path / "c.json")
         again = Calibrator.load(tmp_path / "c.json")
@@ -256,9 +257,11 @@ def test_a_wrong_calibrator_file_is_refused(tmp_path: Path, old: str, new: str, 
 
 def test_scores_outside_the_range_are_refused_when_applied() -> None:
     found = fit_binning(ScoreHistogram.from_scores(*drawn(500)))
-    for bad in (1.01, -0.1, np.nan):
+    for bad in (1.01, -0.1):
         with pytest.raises(ScoreOutOfRange):
             found.predict([0.5, bad])
+    with pytest.raises(ValueMissing):
+        found.predict([0.5, np.nan])
 
 
 def test_a_step_belongs_to_the_bucket_below_its_edge() -> None:
@@ -277,7 +280,7 @@ def test_a_monotone_map_is_not_had_from_a_method_that_is_not() -> None:
     assert AutoCalibrator(monotone=True).fit(scores, labels).calibrator_.is_monotone
 
 
-@given(st.integers(0, 10_000), st.sampled_from([m for m in METHODS if m.is_monotone]))
+@given(st.integers(0, 10_000), st.sampled_from([m for m in FITTED if METHODS[m].is_monotone]))
 def test_monotone_methods_never_fall(seed: int, method: Method) -> None:
     labels, scores = drawn(200, seed=seed)
     assert fit(ScoreHistogram.from_scores(labels, scores), method).is_monotone

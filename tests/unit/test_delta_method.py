@@ -43,6 +43,7 @@ class UnitNoise:
     """Independent errors of variance one in every count."""
 
     is_zero = False
+    local_epsilon = None
 
     def variance(self, weights: npt.NDArray[np.float64]) -> float:
         return float((weights**2).sum())

@@ -127,5 +127,5 @@ def test_exact_counts_have_no_noise() -> None:
 def test_noise_that_every_report_brings_is_outgrown_slowly() -> None:
     hierarchy, variances = Hierarchy.flat(2), (np.ones((2, 2)),)
     assert TreeNoise(hierarchy, variances).reports_for(3.0) == 3.0
-    assert TreeNoise(hierarchy, variances, per_report=True).reports_for(3.0) == 9.0
-    assert PrefixNoise(hierarchy, variances, per_report=True).reports_for(3.0) == 9.0
+    assert TreeNoise(hierarchy, variances, local_epsilon=2.0).reports_for(3.0) == 9.0
+    assert PrefixNoise(hierarchy, variances, local_epsilon=2.0).reports_for(3.0) == 9.0

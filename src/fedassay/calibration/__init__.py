@@ -20,10 +20,12 @@ from fedassay.calibration.estimators import (
     TemperatureCalibrator,
 )
 from fedassay.calibration.isotonic import fit_isotonic
+from fedassay.calibration.methods import METHODS, CalibrationMethod
 from fedassay.calibration.parametric import fit_beta, fit_sigmoid, fit_temperature
 from fedassay.calibration.smooth import fit_smooth
 
 __all__ = [
+    "METHODS",
     "AutoCalibrator",
     "BBQCalibrator",
     "BetaCalibrator",
@@ -31,6 +33,7 @@ __all__ = [
     "Bins",
     "CalibratedModel",
     "CalibrationDisplay",
+    "CalibrationMethod",
     "Calibrator",
     "Decomposition",
     "Interpolation",

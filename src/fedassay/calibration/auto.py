@@ -1,18 +1,14 @@
 """Which calibrator, if any: by the error that each is expected to make."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
 
-from fedassay.calibration.bbq import bbq_from, fit_bbq
-from fedassay.calibration.binning import fit_binning
 from fedassay.calibration.calibrator import Calibrator, Method
-from fedassay.calibration.isotonic import fit_isotonic, isotonic_from
-from fedassay.calibration.parametric import BETA, FAMILIES, SIGMOID, TEMPERATURE, parametric_from
+from fedassay.calibration.methods import CANDIDATES, METHODS, RatesFit, method_row
 from fedassay.calibration.rates import MOST_BUCKETS, BucketRates, bucket_rates
-from fedassay.calibration.smooth import fit_smooth, smooth_from
+from fedassay.calibration.smooth import smooth_from
 from fedassay.errors import SettingInvalid, SingleClass
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
@@ -28,32 +24,6 @@ _LIKELY = 2.0
 # How probable it may be that no map is needed. Where none is, evidence of a thousand to one
 # against it comes up in fewer than one survey in a thousand (Markov's inequality).
 _UNNEEDED = 0.001
-
-Fit = Callable[[BucketRates], Calibrator]
-
-
-def _raw(_: BucketRates) -> Calibrator:
-    return Calibrator.identity()
-
-
-def _family(method: Method) -> Fit:
-    return lambda rates: parametric_from(rates, FAMILIES[method])
-
-
-def _cautious(rates: BucketRates) -> Calibrator:
-    return isotonic_from(rates, cautious=True)
-
-
-# From the fewest degrees of freedom to the most.
-CANDIDATES: dict[Method, Fit] = {
-    Method.NONE: _raw,
-    Method.TEMPERATURE: _family(TEMPERATURE.method),
-    Method.SIGMOID: _family(SIGMOID.method),
-    Method.BETA: _family(BETA.method),
-    Method.SMOOTH: lambda rates: smooth_from(rates).calibrator,
-    Method.ISOTONIC: _cautious,
-    Method.BBQ: bbq_from,
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,35 +48,26 @@ def fit(
     histogram: ScoreHistogram,
     method: Method | None = None,
     *,
-    local_epsilon: float | None = None,
     noise_aware: bool = True,
+    monotone: bool = False,
 ) -> Calibrator:
     """Fit the named method, or the one with the smallest expected error.
+
+    With `monotone`, a map that would change ranks is refused, and never chosen.
 
     >>> h = ScoreHistogram.from_scores([0, 1] * 500, [i / 1000 for i in range(1000)])
     >>> fit(h, Method.SIGMOID).is_monotone
     True
     """
-    match method:
-        case None:
-            return fit_auto(histogram)
-        case Method.NONE:
-            return Calibrator.identity()
-        case Method.BINNING:
-            return fit_binning(histogram, local_epsilon=local_epsilon, noise_aware=noise_aware)
-        case Method.BBQ:
-            return fit_bbq(histogram, noise_aware=noise_aware)
-        case Method.ISOTONIC:
-            return fit_isotonic(histogram, noise_aware=noise_aware)
-        case Method.SMOOTH:
-            return fit_smooth(histogram, noise_aware=noise_aware)
-        case _:
-            rates = bucket_rates(histogram)
-            used = rates if noise_aware else rates.without_noise()
-            return parametric_from(used, FAMILIES[method])
+    if method is None:
+        return fit_auto(histogram, noise_aware=noise_aware, monotone=monotone)
+    calibrator = method_row(method).fit(histogram, noise_aware=noise_aware)
+    return calibrator.require_monotone() if monotone else calibrator
 
 
-def fit_auto(histogram: ScoreHistogram, *, monotone: bool = False) -> Calibrator:
+def fit_auto(
+    histogram: ScoreHistogram, *, noise_aware: bool = True, monotone: bool = False
+) -> Calibrator:
     """The method with the smallest expected error, or none with the reason why.
 
     The average of smooth curves says how probable it is that the raw score needs no map. If that
@@ -117,12 +78,15 @@ def fit_auto(histogram: ScoreHistogram, *, monotone: bool = False) -> Calibrator
     Buckets are dealt into five folds; every method is fitted without one and compared with its
     rates, whose sampling and noise variance is known and taken off. Where buckets are few
     and exact, a method sees them all, and what it gains by following their noise is added
-    (Stein 1981).
+    (Stein 1981): with rates r, variances v and predictions p, the expected square is
+    (r - p)^2 + (2 dp/dr - 1) v.
     """
     try:
         rates = bucket_rates(histogram, most=MOST_BUCKETS).in_pieces(_PIECES)
     except SingleClass as error:
         return Calibrator.identity(f"not calibrated: {error}")
+    if not noise_aware:
+        rates = rates.without_noise()
     if rates.noise_variance.any() and len(rates) < _FEWEST:
         return Calibrator.identity(
             f"not calibrated: the tally has {len(rates)} bucket(s) clear of the privacy noise; at "
@@ -140,20 +104,20 @@ def fit_auto(histogram: ScoreHistogram, *, monotone: bool = False) -> Calibrator
         return Calibrator.identity(
             f"not calibrated: {why}. {chance} Expected distances to the truth: {figures}."
         )
-    found = smooth.calibrator if method is Method.SMOOTH else CANDIDATES[method](rates)
+    calibrator = smooth.calibrator if method is Method.SMOOTH else CANDIDATES[method](rates)
     reason = f"{method.value}. {chance} Expected distances to the truth: {figures}."
-    return replace(found, reason=reason)
+    return replace(calibrator, reason=f"{reason} {calibrator.reason}".rstrip())
 
 
 def _chosen(errors: dict[Method, ExpectedError], rates: BucketRates, raw_share: float) -> Method:
     raw, smooth = errors[Method.NONE], errors[Method.SMOOTH]
-    found = min(
+    best = min(
         (error for error in errors.values() if error is not raw),
         key=lambda error: error.mean_square,
     )
-    if raw_share > _UNNEEDED and found.clear_of(raw, rates) < _CLEARLY:
+    if raw_share > _UNNEEDED and best.clear_of(raw, rates) < _CLEARLY:
         return Method.NONE
-    return found.method if found.clear_of(smooth, rates) > _LIKELY else Method.SMOOTH
+    return best.method if best.clear_of(smooth, rates) > _LIKELY else Method.SMOOTH
 
 
 def expected_errors(rates: BucketRates, *, monotone: bool = False) -> dict[Method, ExpectedError]:
@@ -161,20 +125,20 @@ def expected_errors(rates: BucketRates, *, monotone: bool = False) -> dict[Metho
     shares = rates.totals / rates.totals.sum()
     is_exact = not rates.noise_variance.any()
     scorer = _moved if is_exact and len(rates) < _FEW else _crossed
-    found = {}
-    for method, fitted in CANDIDATES.items():
-        if monotone and not method.is_monotone:
+    errors = {}
+    for method, candidate in CANDIDATES.items():
+        if monotone and not METHODS[method].is_monotone:
             continue
         try:
-            predicted, slopes = scorer(rates, fitted)
+            predicted, slopes = scorer(rates, candidate)
         except SettingInvalid:
             continue
         square = (rates.rates - predicted) ** 2 + (2.0 * slopes - 1.0) * rates.variance
-        found[method] = ExpectedError(method, float(shares @ square), predicted)
-    return found
+        errors[method] = ExpectedError(method, float(shares @ square), predicted)
+    return errors
 
 
-def _crossed(rates: BucketRates, fitted: Fit) -> tuple[FloatArray, FloatArray]:
+def _crossed(rates: BucketRates, fitted: RatesFit) -> tuple[FloatArray, FloatArray]:
     """Predictions for every bucket from a map that did not see it, and so did not move with it."""
     # With few buckets, a map has to see all but one.
     folds = _FOLDS if len(rates) >= _FEW else len(rates)
@@ -187,7 +151,7 @@ def _crossed(rates: BucketRates, fitted: Fit) -> tuple[FloatArray, FloatArray]:
     return predicted, np.zeros(len(rates))
 
 
-def _moved(rates: BucketRates, fitted: Fit) -> tuple[FloatArray, FloatArray]:
+def _moved(rates: BucketRates, fitted: RatesFit) -> tuple[FloatArray, FloatArray]:
     """Predictions from a map that saw every bucket, and how far each follows its own rate."""
     predicted = rates.averaged(fitted(rates).predict(rates.piece_scores))
     slopes = np.empty(len(rates))

@@ -13,6 +13,7 @@ from fedassay.calibration.rates import (
     require_classes,
 )
 from fedassay.examples import FloatArray, IntArray
+from fedassay.extras import needed_for
 from fedassay.histogram import ScoreHistogram
 
 PRIOR_EXAMPLES = 2.0
@@ -59,7 +60,8 @@ def _gamma_binnings(edges: FloatArray, below: FloatArray, cuts: list[IntArray]) 
     The prior is worth N' = 2 examples, shared evenly by the buckets. A bucket's value is its
     posterior mean. All binnings are computed at once, one after the other in long arrays.
     """
-    from scipy.special import gammaln
+    with needed_for("calibration"):
+        from scipy.special import gammaln
 
     first = np.concatenate([own[:-1] for own in cuts])
     last = np.concatenate([own[1:] for own in cuts])

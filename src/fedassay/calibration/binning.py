@@ -29,23 +29,25 @@ def fit_binning(
     histogram: ScoreHistogram,
     *,
     buckets: int | None = None,
-    local_epsilon: float | None = None,
     noise_aware: bool = True,
 ) -> Calibrator:
     """Every score becomes the positive rate of its bucket (`sec:calibration`).
 
-    With `noise_aware`, buckets whose size is not clear of the privacy noise join their
-    neighbours; without, a bucket without a size keeps its middle score.
+    Without `buckets`, their number follows the theorems' guideline for the examples and for the
+    noise that the histogram carries. With `noise_aware`, buckets whose size is not clear of the
+    privacy noise join their neighbours; without, one without a size keeps its middle score.
     """
     require_classes(histogram)
-    wanted = buckets or bucket_guideline(histogram.total, local_epsilon=local_epsilon)
-    deep = histogram.equi_depth(wanted)
+    local_epsilon = histogram.noise.local_epsilon
+    if buckets is None:
+        buckets = bucket_guideline(histogram.total, local_epsilon=local_epsilon)
+    deep = histogram.equi_depth(buckets)
     if noise_aware:
-        rates = bucket_rates(deep)
-        edges, found = rates.edges, rates.rates
+        merged = bucket_rates(deep)
+        edges, rates = merged.edges, merged.rates
     else:
         edges, sizes = deep.edges, deep.counts.sum(axis=0)
         middle = 0.5 * (edges[1:] + edges[:-1])
-        found = np.where(sizes > 0.0, deep.positives / np.where(sizes > 0.0, sizes, 1.0), middle)
+        rates = np.where(sizes > 0.0, deep.positives / np.where(sizes > 0.0, sizes, 1.0), middle)
     # A calibrator answers with a probability; noisy rates may not be one.
-    return Calibrator(Method.BINNING, edges, np.clip(found, 0.0, 1.0), Interpolation.STEP)
+    return Calibrator(Method.BINNING, edges, np.clip(rates, 0.0, 1.0), Interpolation.STEP)

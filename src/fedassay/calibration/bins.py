@@ -68,24 +68,24 @@ class BinTable:
     @property
     def gaps(self) -> FloatArray:
         """Observed minus predicted positives per bin, as a share of all examples."""
-        found: FloatArray = (self.counts[1] - self.predicted) / self.histogram.total
-        return found
+        gaps: FloatArray = (self.counts[1] - self.predicted) / self.histogram.total
+        return gaps
 
     @cached_property
     def gap_variance(self) -> FloatArray:
         """Variance of the gaps from sampling, privacy noise and coarse cells."""
-        found: FloatArray = self.gap_sampling + self.gap_noise + self.gap_placing
-        return found
+        variance: FloatArray = self.gap_sampling + self.gap_noise + self.gap_placing
+        return variance
 
     @cached_property
     def gap_placing(self) -> FloatArray:
         """Variance of the gaps from not knowing where in a bucket scores lie."""
-        variance = misplaced(self.histogram) / self.histogram.total**2
+        of_buckets = misplaced(self.histogram) / self.histogram.total**2
         weights = np.zeros((self.bins, self.histogram.buckets))
         share = np.maximum(self.shares.mean(axis=0), 0.0)
         np.add.at(weights, (self.bin_of_piece, np.arange(self.histogram.buckets)[:, None]), share)
-        found: FloatArray = weights**2 @ variance
-        return found
+        variance: FloatArray = weights**2 @ of_buckets
+        return variance
 
     @cached_property
     def gap_sampling(self) -> FloatArray:
@@ -100,8 +100,8 @@ class BinTable:
         sizes = np.maximum(self.counts.sum(axis=0), 1.0)
         one_more = np.maximum(self._summed(p * (1.0 - p)).sum(axis=0), 0.0) / sizes
         spread = np.maximum((squares + one_more) / total - self.gaps**2, 0.0)
-        found: FloatArray = spread / total
-        return found
+        variance: FloatArray = spread / total
+        return variance
 
     @cached_property
     def gap_noise(self) -> FloatArray:
@@ -198,8 +198,8 @@ def _by_mass(predictions: FloatArray, sizes: FloatArray, bins: int) -> IntArray:
     middle = (np.cumsum(mass) - 0.5 * mass) / max(float(mass.sum()), 1e-300)
     place = np.clip((middle * bins).astype(np.int64), 0, bins - 1)
     _, dense = np.unique(place, return_inverse=True)
-    found: IntArray = dense[inverse.ravel()].reshape(predictions.shape).astype(np.int64)
-    return found
+    bin_of_piece: IntArray = dense[inverse.ravel()].reshape(predictions.shape).astype(np.int64)
+    return bin_of_piece
 
 
 @dataclass(frozen=True, slots=True, eq=False)

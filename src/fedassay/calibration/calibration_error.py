@@ -58,12 +58,12 @@ def mce(
     rates = np.where(clear, sizes / np.where(clear, table.mass, 1.0), 0.0)
     worst = int(np.argmax(rates))
     only = np.where(np.arange(table.bins) == worst, 1.0 / np.where(clear, table.mass, 1.0), 0.0)
-    found = _estimate(table, float(rates[worst]), slopes, only * clear)
+    plain = _estimate(table, float(rates[worst]), slopes, only * clear)
     square = table.mass[clear] ** 2
     return LargestSize(
-        value=found.value,
-        noise_sd=found.noise_sd,
-        sampling_sd=found.sampling_sd,
+        value=plain.value,
+        noise_sd=plain.noise_sd,
+        sampling_sd=plain.sampling_sd,
         rates=table.gaps[clear] / table.mass[clear],
         rate_noise=(table.gap_noise + table.gap_placing)[clear] / square,
         rate_sampling=table.gap_sampling[clear] / square,

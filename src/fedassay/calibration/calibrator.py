@@ -30,11 +30,6 @@ class Method(Enum):
     TEMPERATURE = "temperature"
     SMOOTH = "smooth"
 
-    @property
-    def is_monotone(self) -> bool:
-        """Whether the method's maps never fall."""
-        return self not in (Method.BINNING, Method.BBQ)
-
 
 class Interpolation(Enum):
     """What lies between edges."""
@@ -87,8 +82,8 @@ class Calibrator:
         if self.interpolation is Interpolation.LINEAR:
             return np.interp(checked, self.edges, self.values)
         place = np.searchsorted(self.edges[1:-1], checked, side="left")
-        found: FloatArray = self.values[place]
-        return found
+        probabilities: FloatArray = self.values[place]
+        return probabilities
 
     def require_monotone(self) -> "Calibrator":
         """Return self, or raise when ranks would change."""
@@ -96,8 +91,8 @@ class Calibrator:
             return self
         raise SettingInvalid(
             f"a monotone map was asked for; the {self.method.value} calibrator falls at "
-            f"{int((np.diff(self.values) < 0.0).sum())} places. Use smooth, isotonic, sigmoid, "
-            "beta or temperature."
+            f"{int((np.diff(self.values) < 0.0).sum())} places. Use a method whose maps never "
+            "fall, such as smooth or isotonic."
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -140,7 +135,7 @@ class Calibrator:
         inner = Fields(given, f"{where}, parameters")
         is_monotone = fields.boolean("monotone")
         try:
-            found = cls(
+            calibrator = cls(
                 method=Method(fields.text("method")),
                 edges=np.array(fields.numbers("edges", MAX_EDGES)),
                 values=np.array(fields.numbers("values", MAX_EDGES)),
@@ -150,12 +145,12 @@ class Calibrator:
             )
         except ValueError as error:
             raise FileInvalid(f"{where}: {error}") from error
-        if is_monotone and not found.is_monotone:
+        if is_monotone and not calibrator.is_monotone:
             raise FileInvalid(
                 f"{where}: the file calls its map monotone, but its values fall. "
                 "Copy it again from its source."
             )
-        return found
+        return calibrator
 
 
 def _number(fields: Fields, name: str) -> float:

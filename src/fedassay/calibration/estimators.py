@@ -6,10 +6,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from fedassay.calibration.auto import fit, fit_auto
+from fedassay.calibration.auto import fit
 from fedassay.calibration.calibrator import Calibrator, Method
 from fedassay.errors import SettingInvalid
 from fedassay.examples import Examples, FloatArray
+from fedassay.extras import needed_for
 from fedassay.grid import Grid
 from fedassay.histogram import ScoreHistogram
 
@@ -17,7 +18,8 @@ from fedassay.histogram import ScoreHistogram
 class HistogramCalibrator:
     """Fits a calibrator from rows, or from a histogram that nobody has rows for.
 
-    Parameters are stored as given and checked when fitting, so that `sklearn.base.clone`,
+    All doors fit alike, by `fedassay.calibration.fit` and its table of methods. Parameters are
+    stored as given and checked when fitting, so that `sklearn.base.clone`,
     pipelines and searches work. A fitted one has `calibrator_` and `classes_`.
 
     >>> model = IsotonicCalibrator().fit([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1])
@@ -50,19 +52,16 @@ class HistogramCalibrator:
 
     def fit_histogram(self, histogram: ScoreHistogram) -> Self:
         """Fit to a histogram, exact or noisy."""
-        if self._method is None:
-            found = fit_auto(histogram, monotone=self.monotone)
-        else:
-            found = fit(histogram, self._method, noise_aware=self.noise_aware)
-        self.calibrator_ = found.require_monotone() if self.monotone else found
+        self.calibrator_ = fit(
+            histogram, self._method, noise_aware=self.noise_aware, monotone=self.monotone
+        )
         self.classes_ = np.array([0, 1])
         self.n_features_in_ = 1
         return self
 
     def predict_proba(self, scores: npt.ArrayLike) -> FloatArray:
         """Probabilities of both classes, row x class."""
-        found = self._fitted().predict(_positive_column(scores))
-        return np.column_stack([1.0 - found, found])
+        return _both_classes(self._fitted().predict(_positive_column(scores)))
 
     def predict(self, scores: npt.ArrayLike) -> FloatArray:
         """The positive class's probability, as scikit-learn's own calibrators answer."""
@@ -104,47 +103,93 @@ class HistogramCalibrator:
 
 
 class AutoCalibrator(HistogramCalibrator):
-    """The method with the smallest expected error, or the score as it is."""
+    """The method with the smallest expected error, or the score as it is.
+
+    It may decline: a map that follows noise does harm.
+
+    >>> scores, labels = [0.2] * 10 + [0.8] * 10, [0] * 9 + [1] + [0] * 4 + [1] * 6
+    >>> AutoCalibrator().fit(100 * scores, 100 * labels).predict([0.2, 0.8]).round(2)
+    array([0.1, 0.6])
+    """
 
 
 class BinningCalibrator(HistogramCalibrator):
-    """Rates of equi-depth buckets."""
+    """Rates of equi-depth buckets.
+
+    >>> scores, labels = [0.2] * 10 + [0.8] * 10, [0] * 9 + [1] + [0] * 4 + [1] * 6
+    >>> BinningCalibrator().fit(scores, labels).predict([0.2, 0.8]).round(2)
+    array([0.1, 0.6])
+    """
 
     _method = Method.BINNING
 
 
 class BBQCalibrator(HistogramCalibrator):
-    """Bayesian binning into quantiles."""
+    """Bayesian binning into quantiles.
+
+    >>> scores, labels = [0.2] * 10 + [0.8] * 10, [0] * 9 + [1] + [0] * 4 + [1] * 6
+    >>> BBQCalibrator().fit(scores, labels).predict([0.2, 0.8]).round(2)
+    array([0.1, 0.6])
+    """
 
     _method = Method.BBQ
 
 
 class IsotonicCalibrator(HistogramCalibrator):
-    """The nearest rising map."""
+    """The nearest rising map.
+
+    >>> scores, labels = [0.2] * 10 + [0.8] * 10, [0] * 9 + [1] + [0] * 4 + [1] * 6
+    >>> IsotonicCalibrator().fit(scores, labels).predict([0.2, 0.8]).round(2)
+    array([0.1, 0.6])
+    """
 
     _method = Method.ISOTONIC
 
 
 class SigmoidCalibrator(HistogramCalibrator):
-    """Platt's sigmoid of the log-odds."""
+    """Platt's sigmoid of the log-odds.
+
+    >>> scores, labels = [0.2] * 10 + [0.8] * 10, [0] * 9 + [1] + [0] * 4 + [1] * 6
+    >>> SigmoidCalibrator().fit(scores, labels).predict([0.2, 0.8]).round(2)
+    array([0.1, 0.6])
+    """
 
     _method = Method.SIGMOID
 
 
 class BetaCalibrator(HistogramCalibrator):
-    """Beta calibration."""
+    """Beta calibration.
+
+    >>> scores, labels = [0.2] * 10 + [0.8] * 10, [0] * 9 + [1] + [0] * 4 + [1] * 6
+    >>> BetaCalibrator().fit(scores, labels).predict([0.2, 0.8]).round(2)
+    array([0.1, 0.6])
+    """
 
     _method = Method.BETA
 
 
 class SmoothCalibrator(HistogramCalibrator):
-    """Smooth curves of every roughness, averaged."""
+    """Smooth curves of every roughness, averaged.
+
+    With few rows it stays near the score.
+
+    >>> scores, labels = [0.2] * 10 + [0.8] * 10, [0] * 9 + [1] + [0] * 4 + [1] * 6
+    >>> SmoothCalibrator().fit(100 * scores, 100 * labels).predict([0.2, 0.8]).round(2)
+    array([0.1, 0.6])
+    """
 
     _method = Method.SMOOTH
 
 
 class TemperatureCalibrator(HistogramCalibrator):
-    """One temperature for the log-odds."""
+    """One temperature for the log-odds.
+
+    It keeps 0.5 where it is.
+
+    >>> scores, labels = [0.2] * 10 + [0.8] * 10, [0] * 9 + [1] + [0] * 4 + [1] * 6
+    >>> TemperatureCalibrator().fit(scores, labels).predict([0.2, 0.8]).round(2)
+    array([0.25, 0.75])
+    """
 
     _method = Method.TEMPERATURE
 
@@ -154,6 +199,13 @@ class CalibratedModel:
 
     Takes any model with `predict_proba`, a FrozenEstimator too, and a `Calibrator` or a fitted
     estimator of this module. Fitting again would undo both, so `fit` does nothing.
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = [[-2.0], [-1.0], [1.0], [2.0]] * 25, [0, 0, 1, 1, 0, 1, 0, 1] * 12 + [0, 0, 1, 1]
+    >>> model = LogisticRegression().fit(X, y)
+    >>> calibrator = IsotonicCalibrator().fit(model.predict_proba(X), y)
+    >>> CalibratedModel(model, calibrator).predict([[-2.0], [2.0]])
+    array([0, 1])
     """
 
     def __init__(self, estimator: Any, calibrator: Calibrator | HistogramCalibrator) -> None:
@@ -171,8 +223,8 @@ class CalibratedModel:
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Calibrated probabilities of both classes, row x class."""
-        found = self.calibrator.predict(_positive_column(self.estimator.predict_proba(X)))
-        return np.column_stack([1.0 - found, found])
+        scores = _positive_column(self.estimator.predict_proba(X))
+        return _both_classes(self.calibrator.predict(scores))
 
     def predict(self, X: Any) -> Any:
         """The class whose calibrated probability is above one half."""
@@ -200,7 +252,8 @@ class CalibratedModel:
 
 def _tags() -> Any:
     """What scikit-learn asks an estimator about itself; only it calls this."""
-    from sklearn.utils import ClassifierTags, Tags, TargetTags
+    with needed_for("scikit-learn's tags"):
+        from sklearn.utils import ClassifierTags, Tags, TargetTags
 
     return Tags(
         estimator_type="classifier",
@@ -215,6 +268,11 @@ def _positive_column(scores: npt.ArrayLike) -> npt.ArrayLike:
     """The second of two columns, or the only one."""
     raw = np.asarray(scores)
     return raw[:, 1] if raw.ndim == 2 and raw.shape[1] == 2 else raw
+
+
+def _both_classes(positive: FloatArray) -> FloatArray:
+    """Probabilities of the negative and the positive class, row x class."""
+    return np.column_stack([1.0 - positive, positive])
 
 
 def _checked_weights(sample_weight: npt.ArrayLike, rows: int) -> FloatArray:

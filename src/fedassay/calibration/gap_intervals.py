@@ -8,6 +8,7 @@ import numpy as np
 
 from fedassay.estimate import Estimate, Interval, normal_quantile
 from fedassay.examples import FloatArray
+from fedassay.extras import needed_for
 
 _HALVINGS = 50
 _FARTHEST = 6.0
@@ -115,7 +116,8 @@ class _PlainSum:
 
     def chance(self, total: float, sizes: FloatArray) -> float:
         """The chance of a plain sum of at most so much, by a gamma law with the same moments."""
-        from scipy.special import gammainc
+        with needed_for("intervals of calibration errors"):
+            from scipy.special import gammainc
 
         means, leans = folded_mean(sizes, self.sd)
         own = float((sizes**2 + self.sd**2 - means**2).sum())
@@ -129,7 +131,8 @@ class _PlainSum:
 
 def folded_mean(mean: FloatArray, sd: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The mean of |X| for a normal X, and its derivative by the mean."""
-    from scipy.special import erf
+    with needed_for("intervals of calibration errors"):
+        from scipy.special import erf
 
     spread = sd > 0.0
     ratio = np.where(spread, mean / np.where(spread, sd, 1.0), 0.0)
@@ -144,12 +147,12 @@ def _ways(seen: FloatArray, sd: FloatArray) -> list[FloatArray]:
     """
     beyond = np.sqrt(np.maximum(seen**2 - sd**2, 0.0))
     clear = float((beyond**2).sum() / max(float((seen**2 + sd**2).sum()), 1e-300)) ** 2
-    found = [
+    ways = [
         sizes / sizes.sum()
         for sizes in (seen, np.maximum(seen - 2.0 * sd, 0.0), beyond, sd)
         if sizes.any()
     ]
-    return [clear * found[0] + (1.0 - clear) * way for way in found] or [
+    return [clear * ways[0] + (1.0 - clear) * way for way in ways] or [
         np.full(len(seen), 1.0 / max(len(seen), 1))
     ]
 

@@ -5,6 +5,7 @@ import numpy as np
 from fedassay.calibration.calibrator import Calibrator, Method
 from fedassay.calibration.rates import BucketRates, bucket_rates
 from fedassay.examples import FloatArray
+from fedassay.extras import needed_for
 from fedassay.histogram import ScoreHistogram
 
 
@@ -24,7 +25,8 @@ def isotonic_from(rates: BucketRates, *, cautious: bool = False) -> Calibrator:
     A cautious map answers 0 or 1 nowhere: a stretch of n examples keeps half an example's
     distance from them, so that no log loss is infinite.
     """
-    from scipy.optimize import isotonic_regression
+    with needed_for("calibration"):
+        from scipy.optimize import isotonic_regression
 
     fit = isotonic_regression(rates.rates, weights=rates.effective)
     # The best rising map into [0, 1] is the best rising map, cut off there.

@@ -3,6 +3,7 @@
 import numpy as np
 
 from fedassay.examples import FloatArray
+from fedassay.extras import needed_for
 
 # Scores nearer to 0 or 1 say no more about the odds than these.
 NEAREST = 2.0**-20
@@ -20,7 +21,8 @@ def off_ends(scores: FloatArray) -> FloatArray:
 
 def expit(odds: FloatArray) -> FloatArray:
     """The probability at given log-odds."""
-    from scipy import special
+    with needed_for("calibration"):
+        from scipy import special
 
     probability: FloatArray = special.expit(odds)
     return probability

@@ -47,7 +47,6 @@ def _beta(scores: FloatArray) -> FloatArray:
 TEMPERATURE = Family(Method.TEMPERATURE, ("a",), _temperature, (True,), (1.0,))
 SIGMOID = Family(Method.SIGMOID, ("a", "b"), _sigmoid, (True, False), (1.0, 0.0))
 BETA = Family(Method.BETA, ("a", "b", "c"), _beta, (True, True, False), (1.0, 1.0, 0.0))
-FAMILIES = {family.method: family for family in (TEMPERATURE, SIGMOID, BETA)}
 
 
 def fit_temperature(histogram: ScoreHistogram, *, noise_aware: bool = True) -> Calibrator:
@@ -77,15 +76,15 @@ def parametric_from(rates: BucketRates, family: Family) -> Calibrator:
     and noise; they are linear in the rates, so rates outside [0, 1] need no clipping.
     """
     free = np.ones(len(family.names), dtype=bool)
-    found = _scored(rates, family, free)
+    parameters = _scored(rates, family, free)
     while True:
-        falling = free & np.array(family.rising) & (found < 0.0)
+        falling = free & np.array(family.rising) & (parameters < 0.0)
         if not falling.any():
             break
         # A map that rises may not use this term at all; drop the worst and fit again.
-        free[np.argmin(np.where(falling, found, inf))] = False
-        found = _scored(rates, family, free)
-    return curve(family, found)
+        free[np.argmin(np.where(falling, parameters, inf))] = False
+        parameters = _scored(rates, family, free)
+    return curve(family, parameters)
 
 
 def curve(family: Family, parameters: FloatArray) -> Calibrator:
@@ -100,35 +99,35 @@ def _scored(
     rates: BucketRates, family: Family, free: np.ndarray[tuple[int], np.dtype[np.bool_]]
 ) -> FloatArray:
     """Fisher scoring on the free parameters, halving steps that do not help."""
-    found = np.where(free, family.start, 0.0)
+    parameters = np.where(free, family.start, 0.0)
     features = family.features(off_ends(rates.piece_scores))
     weights, observed = rates.effective, rates.rates
     loss = inf
-    step = np.zeros_like(found)
+    step = np.zeros_like(parameters)
     for _ in range(_STEPS):
-        tried, scale = found + step, 1.0
+        tried, scale = parameters + step, 1.0
         new = _loss(rates, features, tried, weights)
         while new > loss + 1e-12 * abs(loss) and scale > 1e-6:
             scale *= 0.5
-            tried = found + scale * step
+            tried = parameters + scale * step
             new = _loss(rates, features, tried, weights)
         moved = loss - new
-        found, loss = tried, new
+        parameters, loss = tried, new
         if moved <= 1e-13 * abs(loss):
             break
-        shown = expit(found @ features)
+        shown = expit(parameters @ features)
         mean = rates.averaged(shown)
         slope = rates.averaged(shown * (1.0 - shown) * features[free])
         weighted = slope * (weights / np.maximum(mean * (1.0 - mean), 1e-12))
         information = weighted @ slope.T
         information += _RIDGE * np.trace(information) * np.eye(len(information))
-        step = np.zeros_like(found)
+        step = np.zeros_like(parameters)
         if not np.linalg.det(information / max(float(np.trace(information)), 1e-300)) > 0.0:
             raise _runs_off(family)
         step[free] = np.linalg.solve(information, weighted @ (observed - mean))
-    if not (np.abs(found) < _STEEPEST).all():
+    if not (np.abs(parameters) < _STEEPEST).all():
         raise _runs_off(family)
-    return found
+    return parameters
 
 
 def _runs_off(family: Family) -> SettingInvalid:

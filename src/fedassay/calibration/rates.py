@@ -7,6 +7,7 @@ import numpy as np
 
 from fedassay.errors import SettingInvalid, SingleClass
 from fedassay.examples import FloatArray, IntArray
+from fedassay.extras import needed_for
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.delta_method import why_one_class
 from fedassay.noise import NoiseModel
@@ -65,7 +66,8 @@ class BucketRates:
     @property
     def expected(self) -> FloatArray:
         """Rates after isotonic regression, kept half an example away from 0 and 1."""
-        from scipy.optimize import isotonic_regression
+        with needed_for("calibration"):
+            from scipy.optimize import isotonic_regression
 
         fitted = np.asarray(isotonic_regression(self.rates, weights=self.totals).x)
         margin = 0.5 / (self.totals + 1.0)
@@ -89,17 +91,17 @@ class BucketRates:
     def variance(self) -> FloatArray:
         """Variance of every rate, from sampling and noise."""
         rate = self.expected
-        found: FloatArray = rate * (1.0 - rate) / self.effective
-        return found
+        variance: FloatArray = rate * (1.0 - rate) / self.effective
+        return variance
 
     @property
     def covariance(self) -> FloatArray | None:
         """The same between buckets, where it is known."""
         if self.noise_covariance is None:
             return None
-        found = self.noise_covariance / self.totals / self.totals[:, None]
-        np.fill_diagonal(found, self.variance)
-        return found
+        covariance = self.noise_covariance / self.totals / self.totals[:, None]
+        np.fill_diagonal(covariance, self.variance)
+        return covariance
 
     def without_noise(self) -> "BucketRates":
         """The same counts, taken at face value."""
@@ -259,8 +261,8 @@ def misplaced(histogram: ScoreHistogram) -> FloatArray:
     middle = 0.5 * (edges[:-1] + edges[1:]).reshape(-1, _PIECES)
     lean = (sizes * (middle - middle.mean(axis=1, keepdims=True))).sum(axis=1)
     least = _MISPLACED * sizes.sum(axis=1) * histogram.widths**2
-    found: FloatArray = lean**2 + least**2
-    return found
+    variance: FloatArray = lean**2 + least**2
+    return variance
 
 
 def pieces_of(histogram: ScoreHistogram, parts: int) -> tuple[FloatArray, FloatArray]:
@@ -281,8 +283,8 @@ def _residuals(rates: FloatArray) -> FloatArray:
 def noise_covariance(noise: NoiseModel, weights: FloatArray) -> FloatArray:
     """Covariances of weighted sums of the counts; weights are sum x label x bucket."""
     own = np.array([noise.variance(each) for each in weights])
-    found = np.diag(own)
+    covariance = np.diag(own)
     for i, j in zip(*np.triu_indices(len(own), 1), strict=True):
         both = noise.variance(weights[i] + weights[j])
-        found[i, j] = found[j, i] = 0.5 * (both - own[i] - own[j])
-    return found
+        covariance[i, j] = covariance[j, i] = 0.5 * (both - own[i] - own[j])
+    return covariance

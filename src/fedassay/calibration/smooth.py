@@ -9,6 +9,7 @@ from fedassay.calibration.logit import expit, log_odds, off_ends
 from fedassay.calibration.parametric import knots
 from fedassay.calibration.rates import MOST_BUCKETS, BucketRates, bucket_rates
 from fedassay.examples import FloatArray, IntArray
+from fedassay.extras import needed_for
 from fedassay.histogram import ScoreHistogram
 
 _WAVES = 40
@@ -16,6 +17,10 @@ _STEPS = 50
 _SETTLED = 1e-6
 _PIECES = 4
 _ALL_PIECES = 800
+# What a point where nobody is weighs, as a share of all examples.
+_NOBODY = 1e-9
+# A map that a rising one cannot follow nearer than this for so many examples is worth a word.
+_FLATTENED = 0.02
 # Standard deviations of what a curve may add to the log-odds: of the multiples of known
 # functions, and of its first wave; further waves fall as a rough or as a smooth path's do.
 _LEANS = (0.1, 0.3, 1.0)
@@ -84,10 +89,10 @@ def smooth_from(rates: BucketRates) -> Averaged:
     Every model is a normal prior on what is added to the raw score's log-odds: how far it may
     lean and how much it may bend. Its curve is the most probable one, its weight what Laplace's
     method says of the evidence for it; the raw score counts as much as all models together.
-    Averaged curves may fall a little where noise says so: the nearest rising map is taken.
+    An averaged curve may fall: a little where noise says so, and far where rates do. The rising
+    map nearest to it is taken, where nearest means for the examples, not for the points at which
+    the curve is drawn, most of which lie next to 0 and 1.
     """
-    from scipy.optimize import isotonic_regression
-
     problem = _Problem.of(rates.in_pieces(max(min(_PIECES, _ALL_PIECES // len(rates)), 1)))
     scores = knots()
     ends = off_ends(scores)
@@ -95,64 +100,97 @@ def smooth_from(rates: BucketRates) -> Averaged:
     start = np.zeros(len(basis))
     evidence, values = [-problem.loss(start)], [scores]
     for spread in _spreads():
-        found, proof = _most_likely(problem, spread)
+        most_likely, proof = _most_likely(problem, spread)
         evidence.append(proof)
-        values.append(expit(raw + found @ basis))
+        values.append(expit(raw + most_likely @ basis))
     weights = np.exp(np.array(evidence) - max(evidence))
     weights[1:] /= len(weights) - 1
     weights /= weights.sum()
     mean = weights @ np.stack(values)
-    rising = np.asarray(isotonic_regression(mean).x)
-    return Averaged(Calibrator(Method.SMOOTH, scores, np.clip(rising, 0.0, 1.0)), float(weights[0]))
+    return Averaged(_rising(rates, scores, mean), float(weights[0]))
+
+
+def _rising(rates: BucketRates, scores: FloatArray, curve: FloatArray) -> Calibrator:
+    """The rising map with the smallest mean square distance to a curve, over the examples."""
+    with needed_for("calibration"):
+        from scipy.optimize import isotonic_regression
+
+    examples = examples_at(rates, scores)
+    weights = np.maximum(examples, _NOBODY * examples.sum())
+    rising = np.clip(np.asarray(isotonic_regression(curve, weights=weights).x), 0.0, 1.0)
+    moved = float(examples[np.abs(rising - curve) > _FLATTENED].sum() / examples.sum())
+    reason = ""
+    if moved > _FLATTENED:
+        reason = (
+            f"rates fall where scores rise: this map, which never falls, is flat instead for "
+            f"{moved:.0%} of the examples. A map that may fall (bbq, binning) would be nearer."
+        )
+    return Calibrator(Method.SMOOTH, scores, rising, reason=reason)
+
+
+def examples_at(rates: BucketRates, scores: FloatArray) -> FloatArray:
+    """Examples by score: each piece of a bucket shared by the two points that it lies between.
+
+    A map that is linear between the points then has the same mean over points and pieces.
+    """
+    starts = np.append(rates.piece_starts, len(rates.piece_scores))
+    sizes = np.repeat(np.maximum(rates.totals, 0.0), np.diff(starts)) * rates.piece_shares
+    right = np.clip(np.searchsorted(scores, rates.piece_scores), 1, len(scores) - 1)
+    width = scores[right] - scores[right - 1]
+    part = np.clip((rates.piece_scores - scores[right - 1]) / width, 0.0, 1.0)
+    shared = np.zeros(len(scores))
+    np.add.at(shared, right, sizes * part)
+    np.add.at(shared, right - 1, sizes * (1.0 - part))
+    return shared
 
 
 def _most_likely(problem: _Problem, spread: FloatArray) -> tuple[FloatArray, float]:
     """The most probable weights under a normal prior, and the evidence by Laplace's method."""
     used = np.flatnonzero(spread)
     prior = 1.0 / spread[used] ** 2
-    found, tried = np.zeros((2, len(spread)))
-    loss = problem.loss(found)
+    weights, tried = np.zeros((2, len(spread)))
+    loss = problem.loss(weights)
     for _ in range(_STEPS):
-        slope, information = problem.score(found, used)
-        slope = slope - prior * found[used]
+        slope, information = problem.score(weights, used)
+        slope = slope - prior * weights[used]
         step = np.linalg.solve(information + np.diag(prior), slope)
         if float(step @ slope) < _SETTLED:
             break
         scale = 1.0
         while True:
-            tried[used] = found[used] + scale * step
+            tried[used] = weights[used] + scale * step
             new = problem.loss(tried) + 0.5 * float(prior @ tried[used] ** 2)
             if new <= loss or scale < 1e-4:
                 break
             scale *= 0.5
-        found, loss = tried.copy(), new
+        weights, loss = tried.copy(), new
     scaled = np.eye(len(used)) + information * spread[used] * spread[used][:, None]
     ockham = 0.5 * float(np.linalg.slogdet(scaled)[1])
-    return found, -loss - ockham
+    return weights, -loss - ockham
 
 
 def _inverse(covariance: FloatArray) -> FloatArray:
     """The inverse, of a matrix that rounding may have made not quite positive."""
     values, vectors = np.linalg.eigh(covariance)
     kept = np.maximum(values, 1e-9 * values[-1])
-    found: FloatArray = (vectors / kept) @ vectors.T
-    return found
+    inverse: FloatArray = (vectors / kept) @ vectors.T
+    return inverse
 
 
 def _spreads() -> list[FloatArray]:
     """Prior standard deviations of the features, model by model."""
-    found = []
+    spreads = []
     for lean in _LEANS:
         for functions in (slice(0, 1), slice(1, 4)):
             spread = np.zeros(4 + _WAVES)
             spread[functions] = lean
-            found.append(spread)
+            spreads.append(spread)
     for bend, fall in _BENDS:
         spread = np.zeros(4 + _WAVES)
         spread[1:4] = _BENDING_LEAN
         spread[4:] = bend / np.arange(1, _WAVES + 1) ** fall
-        found.append(spread)
-    return found
+        spreads.append(spread)
+    return spreads
 
 
 def _features(scores: FloatArray) -> FloatArray:

@@ -1,13 +1,12 @@
 """Options that tie `answer` and `survey new` to a ledger."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from fedassay.errors import FileInvalid, SettingInvalid
+from fedassay.errors import SettingInvalid
 from fedassay.ledger import EVER, Charge, Ledger, Part, Receipt, Status, Window
 from fedassay.ledger.budget import show
 from fedassay.ledger.high_water_mark import mark_path
@@ -109,24 +108,6 @@ def files_of(account: ReceiptKeeper | None) -> list[Path]:
     return [ledger.path, mark_path(ledger.path), *witness]
 
 
-def check_output(output: Path, *inputs: Path | None, account: ReceiptKeeper | None) -> None:
-    """Refuse an output that cannot be written, or is an input, before anything is charged."""
-    kept = [path for path in inputs if path is not None]
-    if account is not None:
-        kept += [account.ledger.path, mark_path(account.ledger.path)]
-        kept += [] if account.ledger.witness is None else [account.ledger.witness]
-    try:
-        clash = output.exists() and any(path.exists() and output.samefile(path) for path in kept)
-        writable = output.parent.is_dir() and os.access(output.parent, os.W_OK)
-        writable = writable and not output.is_dir()
-    except OSError:
-        clash, writable = False, False
-    if clash:
-        raise FileInvalid(f"{output}: this is an input itself. Choose another output file.")
-    if not writable:
-        raise FileInvalid(f"{output}: cannot be written. Choose a folder you may write to.")
-
-
 __all__ = [
     "NOBODY",
     "AgainOption",
@@ -137,7 +118,6 @@ __all__ = [
     "WhoOption",
     "WindowOption",
     "WitnessOption",
-    "check_output",
     "files_of",
     "receipt_keeper",
 ]

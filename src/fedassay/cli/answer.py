@@ -5,11 +5,12 @@ from typing import Annotated, Any
 
 import typer
 
-from fedassay.cli import accounts, options
+from fedassay.cli import accounts, columns
 from fedassay.cli.console import progress
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
+from fedassay.cli.promise import ExactSumsOption, LargestEpsilonOption, agreed_policy
 from fedassay.cli.survey import SurveyArgument
-from fedassay.client import ClientPolicy, rows_counted
+from fedassay.client import rows_counted
 from fedassay.engines.kept_answers import KeptAnswers
 from fedassay.engines.report_files import answer_file, read_messages
 from fedassay.errors import FedassayError, SurveyRepeated
@@ -17,7 +18,7 @@ from fedassay.files import write_whole
 from fedassay.randomness import SystemRandomness
 from fedassay.survey import Survey
 from fedassay.survey_json import load_survey
-from fedassay.tables.reading import Columns, row_count
+from fedassay.tables.sources import row_count
 
 ANSWERED_FORMAT = "fedassay.answered/1"
 
@@ -26,17 +27,20 @@ def answer(
     survey_file: SurveyArgument,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="This client's scored table.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Report file.")],
-    score: options.ScoreOption = "score",
-    label: options.LabelOption = "label",
+    score: columns.ScoreOption = None,
+    label: columns.LabelOption = None,
+    positive: columns.PositiveOption = None,
+    scale: columns.ScaleOption = 1.0,
+    separator: columns.SeparatorOption = None,
+    decimal: columns.DecimalOption = ".",
     smallest_cohort: Annotated[
         int, typer.Option(metavar="N", help="Refuse surveys that decode fewer honest reports.")
     ] = 1,
     client_id: Annotated[
         str | None, typer.Option(metavar="ID", help="For surveys that draw levels from ids.")
     ] = None,
-    largest_epsilon: Annotated[
-        str | None, typer.Option(metavar="E", help="Refuse surveys that spend more.")
-    ] = None,
+    largest_epsilon: LargestEpsilonOption = None,
+    exact_sums: ExactSumsOption = False,
     model: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Refuse surveys of any other model.")
     ] = None,
@@ -57,6 +61,8 @@ def answer(
 
       fedassay answer survey.json scores.parquet -o report.fa
 
+      fedassay answer survey.json scores.parquet --exact-sums -o report.fa
+
       fedassay answer survey.json scores.csv --score s --label y --smallest-cohort 5 -o report.fa
 
       fedassay answer survey.json scores.parquet --ledger ledger.db --data-id ward-3 -o report.fa
@@ -66,15 +72,26 @@ def answer(
         ledger, data_id, window=window, group=group, who=who, again=again, witness=witness
     )
     voice = Voice(as_json, quiet)
-    digests = frozenset() if model is None else frozenset([options.file_digest(model)])
-    policy = ClientPolicy(
-        smallest_cohort, options.fraction_option(largest_epsilon, "the largest epsilon"), digests
+    policy = agreed_policy(
+        survey,
+        smallest_cohort=smallest_cohort,
+        largest_epsilon=largest_epsilon,
+        exact_sums=exact_sums,
+        model=model,
+        quiet=as_json or quiet,
+    )
+    tables = columns.TableOptions(
+        score=score,
+        label=label,
+        positive=positive,
+        scale=scale,
+        separator=separator,
+        decimal=decimal,
     )
     answers = None if account is None else KeptAnswers.beside(account.ledger.path)
     if account is not None and answers is not None and not again:
         earlier = answers.find(survey, account.part)
         if earlier is not None:
-            policy.check(survey)
             # An older copy of the ledger is refused here too.
             account.ledger.read()
             _send_again(earlier, output, voice, force=force)
@@ -99,7 +116,7 @@ def answer(
         content = answer_file(
             survey,
             file,
-            Columns(score, label),
+            tables.for_table(file),
             randomness=SystemRandomness(),
             policy=policy,
             client_id=client_id,
@@ -110,10 +127,7 @@ def answer(
         answers.keep(survey, account.part, content)
     write_whole(output, content)
     counted = rows_counted(survey, rows)
-    voice.say(
-        f"Wrote {output}: {len(content):,} bytes for survey {survey.fingerprint.hex()[:12]}.\n"
-        f"{survey.guarantee.sentence()}"
-    )
+    voice.say(f"Wrote {output}: {len(content):,} bytes for survey {survey.fingerprint.hex()[:12]}.")
     if counted < rows:
         voice.say(
             f"Counted {counted:,} of {rows:,} rows, drawn at random: the survey protects "

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fedassay.cli import accounts, options
+from fedassay.cli import accounts, columns, options
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
 from fedassay.ledger import Status
 from fedassay.mechanisms import Privacy, Unit, UnitKind
@@ -14,7 +14,7 @@ from fedassay.planning.request import LevelChoice, Preset, SurveyRequest
 from fedassay.planning.search import design_survey
 from fedassay.survey import Survey
 from fedassay.survey_json import load_survey
-from fedassay.tables.reading import Columns, read_reference
+from fedassay.tables.reading import read_reference
 
 SHOWN_FORMAT = "fedassay.survey-shown/1"
 SurveyArgument = Annotated[Path, typer.Argument(metavar="SURVEY", help="Survey file.")]
@@ -35,8 +35,12 @@ def new_survey(
     height: options.HeightOption = None,
     fanout: options.FanoutOption = None,
     reference: options.ReferenceOption = None,
-    score: options.ScoreOption = "score",
-    label: options.LabelOption = "label",
+    score: columns.ScoreOption = None,
+    label: columns.LabelOption = None,
+    positive: columns.PositiveOption = None,
+    scale: columns.ScaleOption = 1.0,
+    separator: columns.SeparatorOption = None,
+    decimal: columns.DecimalOption = ".",
     threshold: options.ThresholdOption = None,
     minimum_reports: options.MinimumOption = None,
     colluders: options.ColludersOption = 0,
@@ -78,7 +82,14 @@ def new_survey(
         ledger, data_id, window=window, group=group, who=who, again=again, witness=witness
     )
     check_output(output, reference, model, *accounts.files_of(account), force=force)
-    columns = Columns(score, label)
+    tables = columns.TableOptions(
+        score=score,
+        label=label,
+        positive=positive,
+        scale=scale,
+        separator=separator,
+        decimal=decimal,
+    )
     request = SurveyRequest(
         privacy=privacy,
         epsilon=options.fraction_option(epsilon, "epsilon"),
@@ -91,7 +102,9 @@ def new_survey(
         fanout=fanout,
         budget=options.parse_budget(budget),
         thresholds=tuple(threshold or ()),
-        reference=None if reference is None else read_reference(reference, columns),
+        reference=None
+        if reference is None
+        else read_reference(reference, tables.for_reference(reference)),
         unit=Unit(unit, max_examples),
         minimum_reports=minimum_reports,
         colluders=colluders,

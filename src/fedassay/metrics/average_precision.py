@@ -6,6 +6,7 @@ import numpy as np
 
 from fedassay.estimate import Estimate
 from fedassay.examples import FloatArray
+from fedassay.extras import needed_for
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.delta_method import (
     CLEAR_OF_NOISE,
@@ -105,7 +106,8 @@ def _digamma(x: FloatArray) -> FloatArray:
     series -= square * (1.0 / 12.0 - square * (1.0 / 120.0 - square / 252.0))
     small = x < _LARGE
     if small.any():
-        from scipy.special import digamma
+        with needed_for("average precision"):
+            from scipy.special import digamma
 
         series[small] = digamma(x[small])
     return series

@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from fedassay.estimate import Estimate
+from fedassay.extras import needed_for
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.average_precision import average_precision
 from fedassay.metrics.curves import Curve, precision_recall_curve, roc_curve
@@ -77,7 +78,8 @@ def axes_or_new(ax: Any) -> Any:
     """The given axes, or square ones on a new figure."""
     if ax is not None:
         return ax
-    import matplotlib.pyplot as plt
+    with needed_for("drawing"):
+        import matplotlib.pyplot as plt
 
     return plt.subplots(figsize=(5, 5), layout="constrained")[1]
 

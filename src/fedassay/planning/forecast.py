@@ -13,6 +13,7 @@ import numpy as np
 
 from fedassay.decoding import DecodeOptions, join_levels, level_variance
 from fedassay.estimate import Estimate, NotEnoughData, normal_quantile
+from fedassay.extras import needed_for
 from fedassay.histogram import ScoreHistogram
 from fedassay.mechanisms import Privacy, UnitKind
 from fedassay.metrics import named_metrics
@@ -85,7 +86,8 @@ def folded_quantile(mean: float, sd: float, probability: float) -> float:
     >>> round(folded_quantile(0.0, 1.0, 0.95), 2)
     1.96
     """
-    from scipy.special import ndtr
+    with needed_for("planning"):
+        from scipy.special import ndtr
 
     shift = abs(mean)
     if sd == 0.0:

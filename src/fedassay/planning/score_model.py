@@ -7,6 +7,7 @@ import numpy as np
 
 from fedassay.errors import SettingInvalid
 from fedassay.examples import Examples, FloatArray
+from fedassay.extras import needed_for
 from fedassay.grid import Grid
 from fedassay.histogram import ScoreHistogram
 
@@ -43,7 +44,8 @@ def _counts_of(reference: Examples) -> FloatArray:
 
 def binormal(*, examples: float, positive_rate: float, auc: float) -> ScoreHistogram:
     """Expected counts of a calibrated classifier whose log-odds are normal in each class."""
-    from scipy.special import ndtr, ndtri
+    with needed_for("planning"):
+        from scipy.special import ndtr, ndtri
 
     if not 0.5 < auc < 1.0:
         raise SettingInvalid(f"an assumed AUC must lie between 0.5 and 1; found {auc}.")

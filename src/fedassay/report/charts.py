@@ -4,13 +4,15 @@ from pathlib import Path
 
 from fedassay.assessment import Assessment
 from fedassay.errors import FileInvalid
+from fedassay.extras import needed_for
 from fedassay.metrics import PrecisionRecallDisplay, RocCurveDisplay
 
 
 def write_plots(assessment: Assessment, path: Path) -> None:
     """Draw ROC and precision-recall curves side by side."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    with needed_for("drawing"):
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 5), layout="constrained")
     FigureCanvasAgg(figure)

@@ -6,6 +6,7 @@ from math import isfinite
 from pathlib import Path
 
 from fedassay.errors import FileInvalid
+from fedassay.extras import needed_for
 from fedassay.mechanisms import Privacy
 from fedassay.planning.forecast import expected_reports
 from fedassay.planning.plan import Plan, Progress
@@ -30,8 +31,9 @@ def curve(request: SurveyRequest, privacy: Privacy, metric: str) -> list[tuple[i
 
 def write_plan_plot(plan: Plan, path: Path, *, progress: Progress) -> None:
     """Draw the curves, the target, and the plan's own case."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    with needed_for("drawing"):
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
 
     metric, request = plan.goal.target.metric, plan.request
     figure = Figure(figsize=(7.5, 5), layout="constrained")

@@ -50,15 +50,14 @@ def held_out(
     histogram = simulate(
         design.survey, fitting, decode_options=design.decode_options, randomness=randomness
     )
-    epsilon = design.survey.epsilon if design.survey.is_local else None
-    found = fit(histogram, method, local_epsilon=None if epsilon is None else float(epsilon))
+    calibrator = fit(histogram, method)
     test = testing.examples
     return HeldOut(
-        found,
+        calibrator,
         fitting.clients,
         len(test),
         row_calibration(test, test.scores),
-        row_calibration(test, found.predict(test.scores)),
+        row_calibration(test, calibrator.predict(test.scores)),
     )
 
 

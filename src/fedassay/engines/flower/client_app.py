@@ -6,9 +6,7 @@ cause may quote a cell of the table, so that every error ends here, in one line 
 
 from collections.abc import Callable
 
-from flwr.app import Context, Message
-from flwr.clientapp import ClientApp
-
+from fedassay.engines.flower.from_flower import ClientApp, Context, Message
 from fedassay.engines.flower.participant import Participant
 from fedassay.engines.flower.progress import say
 from fedassay.engines.flower.records import (

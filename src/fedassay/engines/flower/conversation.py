@@ -5,9 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from flwr.app import Message
-from flwr.serverapp import Grid
-
+from fedassay.engines.flower.from_flower import Grid, Message
 from fedassay.engines.flower.progress import say
 from fedassay.engines.flower.records import (
     Answered,

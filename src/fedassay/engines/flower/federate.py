@@ -4,11 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from io import BytesIO
 
-from flwr.serverapp import Grid
-
 from fedassay.assessment import Assessment
 from fedassay.decoding import require_enough
 from fedassay.engines.flower.conversation import Conversation
+from fedassay.engines.flower.from_flower import Grid
 from fedassay.engines.flower.participant import LOCAL, TRUSTED_SERVER
 from fedassay.engines.flower.progress import say
 from fedassay.engines.flower.records import Question

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from flwr.app import ConfigRecord, Message, RecordDict
-
+from fedassay.engines.flower.from_flower import ConfigRecord, Message, RecordDict
 from fedassay.errors import FedassayError, MessageMalformed, MessageTooLarge
 
 RECORD = "fedassay"

@@ -1,9 +1,7 @@
 """The ServerApp: chooses the survey, leads the sites through the stages, writes the result."""
 
-from flwr.app import Context
-from flwr.serverapp import Grid, ServerApp
-
 from fedassay.engines.flower.federate import federate
+from fedassay.engines.flower.from_flower import Context, Grid, ServerApp
 from fedassay.engines.flower.progress import say
 from fedassay.engines.flower.settings import RunSettings
 from fedassay.errors import FedassayError

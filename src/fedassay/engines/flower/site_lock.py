@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 from fedassay.engines.flower.credentials import write_program
+from fedassay.extras import needed_for
 
 BIN_FOLDER = "bin"
 TESTED = ("1.41.",)
@@ -34,8 +35,9 @@ def make_programs(folder: Path) -> None:
 
 def main() -> None:
     """Answer one message with this fedassay, whatever app the message came with."""
-    import flwr
-    from flwr.supernode.cli import flwr_clientapp
+    with needed_for("a federation over Flower"):
+        import flwr
+        from flwr.supernode.cli import flwr_clientapp
 
     from fedassay.engines.flower.client_app import app
 

@@ -1,0 +1,32 @@
+"""In CI nothing is skipped: a test that cannot run there is a failure, with its reason."""
+
+import os
+from collections.abc import Generator
+
+import pytest
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A skipped test, doctest or fixture."""
+    report = yield
+    _refuse_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """A file that is skipped as a whole."""
+    report = yield
+    _refuse_skip(report)
+    return report
+
+
+def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    # A test that is expected to fail is reported as skipped, too.
+    if not os.environ.get("CI") or not report.skipped or hasattr(report, "wasxfail"):
+        return
+    where = report.longrepr
+    reason = where[2] if isinstance(where, tuple) else where
+    report.outcome = "failed"
+    report.longrepr = f"CI is set, and there nothing is skipped; found: {reason}"
