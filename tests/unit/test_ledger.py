@@ -135,6 +135,7 @@ def test_the_budget_for_any_data_holds_where_there_is_no_other(ledger: Ledger) -
 
 def test_a_budget_for_one_window_binds_only_there(ledger: Ledger) -> None:
     january = Window.parse("2026-01-01..2026-02-01")
+    ledger.set_budget(Budget(None, None))
     ledger.set_budget(Budget("ward", THIRD, january, split_windows=True))
     ledger.charge(third(4), Part("ward", Window.parse("2026-01-15..2026-03-01")))
     ledger.charge(third(5), Part("ward", Window.parse("2026-02-01..2026-03-01")))
