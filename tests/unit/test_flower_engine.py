@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from examples.four_hospitals.__main__ import report
 from examples.four_hospitals.hospitals import LABEL, SCORE, Hospital, open_hospital, share_roster
@@ -172,7 +173,8 @@ def table(site: Hospital, text: str) -> None:
 
 def test_a_site_without_rows_answers_zeros_like_any_other(folder: Path) -> None:
     sites = hospitals(folder)
-    table(sites[3], f"{SCORE},{LABEL}\n")
+    path = sites[3].folder / "scores" / "scores.parquet"
+    pq.write_table(pq.read_table(path).slice(0, 0), path)
     assessment = federate(InProcessGrid(configs(sites)), settings(folder))
     assert assessment.tally.reports == (4,) * 4
     assert assessment.tally.counters.tolist() == exact_sum(assessment, sites[:3]).tolist()
