@@ -116,6 +116,7 @@ def test_a_report_that_was_refused_for_overflow_may_come_again() -> None:
         ([1, 1], [2**31] + [0] * (WIDTH - 1)),
         ([1, 1], [-(2**63)] + [0] * (WIDTH - 1)),
         ([1, 1], [-1] * WIDTH),
+        ([1, 1], [100, -1] + [100] * (WIDTH - 2)),
     ],
 )
 def test_a_tally_that_cannot_be_is_refused_as_a_file(

@@ -35,9 +35,10 @@ def message(
     encoding: int = 0,
     fingerprint: bytes = SURVEY.fingerprint,
     head: bytes = b"FASR\x02",
+    zero: int = 0,
 ) -> bytes:
     """A report laid out by hand, with a checksum that fits."""
-    content = head + bytes([encoding, 255, 0]) + fingerprint + REPORT_ID
+    content = head + bytes([encoding, 255, zero]) + fingerprint + REPORT_ID
     content += struct.pack("<I", items) + body
     return content + struct.pack("<I", zlib.crc32(content))
 
@@ -117,12 +118,26 @@ def test_a_declared_size_that_lies_is_refused(items: int) -> None:
         message(bytes(4 * WIDTH), WIDTH, encoding=2),
         message(bytes(4 * WIDTH), WIDTH, head=b"FASR\x01"),
         message(bytes(4 * WIDTH), WIDTH, head=b"PAR1\x02"),
+        message(bytes(4 * WIDTH), WIDTH, zero=1),
+        message(bytes(4 * WIDTH), WIDTH, zero=255),
     ],
-    ids=["short", "empty", "unknown encoding", "rows", "version 1", "other magic"],
-)
+    ids=[
+        "short", "empty", "unknown encoding", "rows", "version 1", "other magic", "reserved 1",
+        "reserved 255",
+    ],
+)  # fmt: skip
 def test_a_forged_report_with_a_right_checksum_is_malformed(forged: bytes) -> None:
     with pytest.raises(ReportMalformed):
         decode(forged, SURVEY)
+
+
+@pytest.mark.parametrize("level", [0, 1, 2, 254])
+def test_a_report_names_a_level_where_there_is_one_and_none_otherwise(level: int) -> None:
+    """This survey's reports are on all levels: 255. A report on one of them is no report to it."""
+    good = message(b"", 0, encoding=1)
+    content = good[:6] + bytes([level]) + good[7:-4]
+    with pytest.raises(ReportMalformed, match="level is 255"):
+        decode(content + struct.pack("<I", zlib.crc32(content)), SURVEY)
 
 
 def test_a_report_to_another_survey_is_foreign() -> None:
