@@ -3,6 +3,7 @@
 FedassayError
 ├── DataError               a scored table breaks a rule
 │   ├── ScoreOutOfRange
+│   ├── ValueMissing
 │   ├── LabelInvalid
 │   ├── SingleClass
 │   ├── NoRows
@@ -54,7 +55,11 @@ class DataError(FedassayError):
 
 
 class ScoreOutOfRange(DataError):
-    """A score is NaN, infinite or outside [0, 1]."""
+    """A score is infinite or outside [0, 1]."""
+
+
+class ValueMissing(DataError):
+    """A row lacks its score or its label: an empty cell, a null or NaN."""
 
 
 class LabelInvalid(DataError):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fedassay.errors import SettingInvalid
-from fedassay.files import PUBLIC, canonical, write_json
+from fedassay.files import PUBLIC, canonical, write_whole
 from fedassay.grid import Grid
 from fedassay.hierarchy import AnyLevels, Hierarchy, Interleaved
 from fedassay.mechanisms import (
@@ -65,6 +65,11 @@ class OneLevel:
             raise SettingInvalid(
                 "the levels' shares of clients must be positive and add up to 1; found "
                 f"{', '.join(map(str, self.client_fractions))}."
+            )
+        if max(fraction.denominator for fraction in self.client_fractions) >= 10**12:
+            raise SettingInvalid(
+                "the levels' shares of clients must be simple fractions (denominators below "
+                "1e12), so that a file can hold them; found a longer one. Round them."
             )
 
 
@@ -276,5 +281,9 @@ class Survey:
         }
 
     def save(self, path: str | Path) -> None:
-        """Write the survey file, whole or not at all; everybody may read it."""
-        write_json(Path(path), self.to_json(), mode=PUBLIC)
+        """Write the survey file, whole or not at all; everybody may read it.
+
+        It is the canonical JSON and a newline: without that newline, the fingerprint is
+        the SHA-256 of the file itself.
+        """
+        write_whole(Path(path), canonical(self.to_json()) + b"\n", mode=PUBLIC)

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from fedassay import ClientPolicy, Examples, SystemRandomness, answer
+from fedassay import Examples, SystemRandomness, answer
+from fedassay.client import OPEN_POLICY
 from fedassay.engines.report_files import write_answer
 from fedassay.errors import FedassayError, LedgerRolledBack
-from fedassay.ledger import Budget, Ledger, LedgerAccount, Part
+from fedassay.ledger import Budget, Checkpoint, Ledger, LedgerAccount, Part
 from fedassay.ledger.high_water_mark import Mark, mark_path
 from tests.kills import Announce, Work, can_trace, killed_after, killed_at_call, moments
 from tests.surveys import local_survey
@@ -32,14 +33,15 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 
 
 class Folder:
-    """A ledger with two charges and a witness, restored after each kill."""
+    """A ledger with some charges and a witness, restored after each kill."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, charges: int = 2) -> None:
         self.path = path
+        self.before = charges
         self.ledger = Ledger.create(path / "ledger.db", witness=path / "witness.mark")
-        self.ledger.set_budget(Budget("ward", Fraction(5)))
-        for cells in (2, 3):
-            self.ledger.charge(local_survey(EPSILON, cells=cells), WARD)
+        self.ledger.set_budget(Budget("ward", Fraction(50)))
+        for number in range(charges):
+            self.ledger.charge(local_survey(EPSILON, cells=30 + number), WARD)
         self._kept = {item: item.read_bytes() for item in path.iterdir()}
 
     def restore(self) -> None:
@@ -49,9 +51,9 @@ class Folder:
             item.write_bytes(content)
 
     def charged(self) -> int:
-        """How often the ledger says it was charged, besides the two; it must open for that."""
+        """How often the ledger says it was charged since; it must open for that."""
         (balance,) = self.ledger.balances("ward")
-        count = balance.spent / EPSILON - 2
+        count = balance.spent / EPSILON - self.before
         assert count.denominator == 1
         return int(count)
 
@@ -101,6 +103,20 @@ def test_a_kill_at_any_system_call_never_loses_a_charge(folder: Folder) -> None:
     assert undercounts(folder, work) == []
 
 
+def test_a_kill_at_any_system_call_of_a_checkpoint_never_loses_a_charge(tmp_path: Path) -> None:
+    """The 64th entry brings a checkpoint with it, in the same transaction."""
+    folder = Folder(tmp_path, charges=62)
+
+    def work(announce: Announce) -> None:
+        folder.ledger.charge(NEXT, WARD)
+        announce()
+
+    assert undercounts(folder, work) == []
+    folder.restore()
+    folder.ledger.charge(NEXT, WARD)
+    assert isinstance(folder.ledger.verify().entries[-1].content, Checkpoint)
+
+
 def test_a_kill_at_any_system_call_of_an_answer_never_loses_a_charge(folder: Folder) -> None:
     """The whole path of a client, up to the report in its outbox."""
     rows = Examples.of([0, 1, 1], [0.1, 0.4, 0.9])
@@ -109,7 +125,7 @@ def test_a_kill_at_any_system_call_of_an_answer_never_loses_a_charge(folder: Fol
 
     def work(announce: Announce) -> None:
         sent = answer(
-            NEXT, rows, randomness=SystemRandomness(), policy=ClientPolicy(), account=account
+            NEXT, rows, randomness=SystemRandomness(), policy=OPEN_POLICY, account=account
         )
         write_answer(sent, report)
         announce()

@@ -26,7 +26,7 @@ from fedassay.errors import RoundAborted, SettingInvalid, TooFewReports
 from fedassay.examples import IntArray
 from fedassay.files import canonical
 from fedassay.ledger import Charge, Ledger
-from tests.flowergrid import CONFIG, InProcessGrid, context_of
+from tests.flowergrid import CONFIG, InProcessGrid, context_of, written
 
 CANARY = 0.7310585786300049
 STAGES = ("keys", "shares", "masked", "confirm", "unmask")
@@ -49,7 +49,8 @@ def rows(count: int, seed: int = 1) -> Examples:
 
 def hospitals(folder: Path, *, pinned: bool = True, count: int = 4) -> list[Hospital]:
     opened = [
-        open_hospital(folder / f"h{i}", rows(50 + i, seed=i), pinned=pinned) for i in range(count)
+        open_hospital(folder / f"h{i}", rows(50 + i, seed=i), pinned=pinned, colluders=0)
+        for i in range(count)
     ]
     if pinned:
         share_roster(folder, opened)
@@ -57,7 +58,9 @@ def hospitals(folder: Path, *, pinned: bool = True, count: int = 4) -> list[Hosp
 
 
 def settings(folder: Path, **changes: str | int) -> RunSettings:
-    config: dict[str, object] = {**CONFIG, "sites": 4, "height": 4, "fanout": 2}
+    config: dict[str, object] = {
+        **CONFIG, "sites": 4, "minimum-reports": 3, "colluders": 0, "height": 4, "fanout": 2,
+    }  # fmt: skip
     if (folder / "roster.json").exists() and changes.get("privacy") not in ("local",):
         config["roster"] = str(folder / "roster.json")
     config.update({name.replace("_", "-"): value for name, value in changes.items()})
@@ -275,7 +278,7 @@ def test_a_read_only_folder_is_refused_before_anything_leaves(
     site = sites[3].folder / "site"
     (site / "rounds").chmod(0o555)
     site.chmod(0o555)
-    for path in (site / "identity.pem", site / "node.key"):
+    for path in written(site):
         path.chmod(0o444)
     run = settings(folder)
     user = os.geteuid()
@@ -298,7 +301,9 @@ def test_a_read_only_folder_is_refused_before_anything_leaves(
 def test_a_site_of_one_class_counts(folder: Path) -> None:
     sites = [
         *hospitals(folder, pinned=False, count=3),
-        open_hospital(folder / "h9", Examples.of([1, 1], [0.25, CANARY]), pinned=False),
+        open_hospital(
+            folder / "h9", Examples.of([1, 1], [0.25, CANARY]), pinned=False, colluders=0
+        ),
     ]
     assessment = federate(InProcessGrid(configs(sites)), settings(folder))
     assert assessment.tally.counters.tolist() == exact_sum(assessment, sites).tolist()
@@ -321,8 +326,8 @@ def test_surveys_of_another_version_and_broken_ones_are_refused(folder: Path) ->
     survey = canonical(settings(folder, privacy="local", epsilon="5").survey.to_json())
     assert isinstance(ask(site, "report", question(folder)), Answered)
     for content in (
-        survey.replace(b"fedassay.survey/1", b"fedassay.survey/2"),
-        survey.replace(b'"minimum_reports":1', b'"minimum_reports":0'),
+        survey.replace(b"fedassay.survey/2", b"fedassay.survey/3"),
+        survey.replace(b'"minimum_reports":3', b'"minimum_reports":0'),
         survey[:-5],
         b"",
         b"[" * 100_000,

@@ -391,7 +391,7 @@ def foreign_database(path: Path) -> None:
 def newer_ledger(path: Path) -> None:
     Ledger.create(path)
     connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 2")
+    connection.execute("PRAGMA user_version = 3")
     connection.close()
 
 
@@ -404,7 +404,7 @@ def newer_ledger(path: Path) -> None:
         (lambda path: path.mkdir(), "cannot be read"),
         (lambda path: path.write_bytes(b"SQLite format 3\x00" + bytes(5000)), "damaged"),
         (foreign_database, "another kind of database"),
-        (newer_ledger, "version 2"),
+        (newer_ledger, "version 3"),
     ],
 )
 def test_a_file_that_is_no_ledger_is_refused(tmp_path: Path, make: object, word: str) -> None:

@@ -29,7 +29,7 @@ from fedassay import (
     design_survey,
 )
 from fedassay.cli.app import app
-from fedassay.client import Answer, answer_counts, at_most, make_answer
+from fedassay.client import OPEN_POLICY, Answer, answer_counts, at_most, make_answer
 from fedassay.engines.report_files import write_answer
 from fedassay.errors import (
     CountOverflow,
@@ -248,15 +248,15 @@ def test_chosen_surveys_spend_exactly_what_was_asked_for(
 def test_a_client_refuses_randomness_that_repeats() -> None:
     for survey in (noisy_survey(), noisy_survey(levels=BATCHES)):
         with pytest.raises(SettingInvalid, match="SystemRandomness"):
-            answer(survey, EXAMPLES, randomness=SimulatedRandomness(1), policy=ClientPolicy())
+            answer(survey, EXAMPLES, randomness=SimulatedRandomness(1), policy=OPEN_POLICY)
         with pytest.raises(SettingInvalid, match="SystemRandomness"):
             answer_counts(
                 survey,
                 survey.grid.count(EXAMPLES),
                 randomness=SimulatedRandomness(1),
-                policy=ClientPolicy(),
+                policy=OPEN_POLICY,
             )
-        answer(survey, EXAMPLES, randomness=SystemRandomness(), policy=ClientPolicy())
+        answer(survey, EXAMPLES, randomness=SystemRandomness(), policy=OPEN_POLICY)
 
 
 def test_a_client_refuses_to_spend_more_than_its_limit() -> None:
@@ -270,8 +270,8 @@ def test_a_client_refuses_to_spend_more_than_its_limit() -> None:
 def test_colluders_do_not_count_towards_the_crowd() -> None:
     survey = noisy_survey(minimum_reports=5, colluders=2)
     with pytest.raises(SurveyRefused, match="guarantees 3"):
-        ClientPolicy(smallest_cohort=4).check(survey)
-    ClientPolicy(smallest_cohort=3).check(survey)
+        replace(OPEN_POLICY, smallest_cohort=4).check(survey)
+    replace(OPEN_POLICY, smallest_cohort=3).check(survey)
 
 
 @pytest.mark.statistical

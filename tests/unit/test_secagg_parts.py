@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from fedassay import ClientPolicy
+from fedassay.client import OPEN_POLICY
 from fedassay.errors import (
     CohortTooSmall,
     FileInvalid,
@@ -439,9 +439,7 @@ def test_every_attempt_has_fresh_keys() -> None:
     survey = flat()
     terms = Terms.of(survey, randomness=RANDOM)
     keys = {
-        SecAggClient.start(
-            terms, survey, Named("0"), policy=ClientPolicy(), randomness=RANDOM
-        ).keys()
+        SecAggClient.start(terms, survey, Named("0"), policy=OPEN_POLICY, randomness=RANDOM).keys()
         for _ in range(3)
     }
     assert len(keys) == 3

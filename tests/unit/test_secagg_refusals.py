@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from fedassay import ClientPolicy, Polya, Privacy, Survey
+from fedassay.client import OPEN_POLICY
 from fedassay.errors import (
     CohortTooSmall,
     KeyInvalid,
@@ -77,7 +78,7 @@ def test_a_replayed_round_is_refused(tmp_path: Path) -> None:
         federation.terms,
         federation.survey,
         Named(VICTIM),
-        policy=ClientPolicy(),
+        policy=OPEN_POLICY,
         randomness=RANDOM,
     )
     with pytest.raises(StateStale, match="took part in round"):
@@ -128,9 +129,7 @@ def test_another_epsilon_for_one_client_ends_its_round() -> None:
     survey, weak = noisy(1), noisy(8)
     federation = Federation.of(4, survey=survey)
     terms = replace(federation.terms, fingerprint=weak.fingerprint)
-    victim = SecAggClient.start(
-        terms, weak, Named(VICTIM), policy=ClientPolicy(), randomness=RANDOM
-    )
+    victim = SecAggClient.start(terms, weak, Named(VICTIM), policy=OPEN_POLICY, randomness=RANDOM)
     with pytest.raises(RoundMismatch):
         federation.server.receive_keys(VICTIM, victim.keys())
     # The server rewrites the header of every message between the two rounds.
@@ -230,7 +229,7 @@ def test_an_identity_outside_the_roster_does_not_join() -> None:
             federation.terms,
             federation.survey,
             Pinned(stranger, federation.server._roster),
-            policy=ClientPolicy(),
+            policy=OPEN_POLICY,
             randomness=RANDOM,
         )
     other = Roster.of([("x", stranger.public), ("y", IDENTITIES[0].public)])
@@ -239,7 +238,7 @@ def test_an_identity_outside_the_roster_does_not_join() -> None:
             federation.terms,
             federation.survey,
             Pinned(stranger, other),
-            policy=ClientPolicy(),
+            policy=OPEN_POLICY,
             randomness=RANDOM,
         )
 
@@ -249,7 +248,7 @@ def test_pinned_clients_do_not_take_part_unpinned() -> None:
     terms = Terms.of(survey, randomness=RANDOM)
     _, members = members_of(3, is_pinned=True)
     with pytest.raises(TermsRefused, match="only among pinned identities"):
-        SecAggClient.start(terms, survey, members[0], policy=ClientPolicy(), randomness=RANDOM)
+        SecAggClient.start(terms, survey, members[0], policy=OPEN_POLICY, randomness=RANDOM)
 
 
 def test_a_client_that_is_listed_as_dropped_refuses() -> None:

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from fedassay import ClientPolicy
-from fedassay.errors import TermsRefused
+from fedassay.client import OPEN_POLICY
+from fedassay.errors import SurveyRefused, TermsRefused
 from fedassay.secagg import Terms
 from tests.secagg import RANDOM, flat
 
-NO_LIMIT = ClientPolicy()
+NO_LIMIT = OPEN_POLICY
 
 
 def test_terms_withstand_no_fewer_colluders_than_the_survey() -> None:
@@ -34,7 +34,7 @@ def test_colluders_do_not_count_towards_the_crowd_that_hides_a_client() -> None:
     # The survey's own crowd is large enough; what the terms leave of it, 9 - 7, is not.
     survey = flat(minimum=9)
     terms = replace(Terms.of(survey, randomness=RANDOM), colluders=7)
-    five = ClientPolicy(smallest_cohort=5)
+    five = replace(OPEN_POLICY, smallest_cohort=5)
     with pytest.raises(TermsRefused, match=r"hides only among 5 honest ones.* guarantees 2"):
         terms.check(survey, five)
     replace(terms, colluders=4).check(survey, five)
@@ -66,3 +66,12 @@ def test_a_client_accepts_no_smaller_corrupt_share() -> None:
     assert terms.corrupt_permille == 50
     with pytest.raises(TermsRefused, match="withstands 50 corrupt clients in a thousand"):
         replace(terms, corrupt_permille=49).check(survey, NO_LIMIT)
+
+
+def test_terms_withstand_no_fewer_colluders_than_the_client_asks_for() -> None:
+    survey = flat(minimum=9, colluders=4)
+    terms = Terms.of(survey, randomness=RANDOM)
+    terms.check(survey, replace(OPEN_POLICY, colluders=4))
+    lowered = flat(minimum=9, colluders=3)
+    with pytest.raises(SurveyRefused, match="withstands 3"):
+        Terms.of(lowered, randomness=RANDOM).check(lowered, replace(OPEN_POLICY, colluders=4))

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from fedassay.assessment import Assessment, estimates_json
-from fedassay.cli import accounts, options
+from fedassay.cli import accounts, columns, options, outputs
 from fedassay.cli.console import err, estimates_table, out, progress, reasons
-from fedassay.client import ClientPolicy
+from fedassay.cli.promise import ExactSumsOption, LargestEpsilonOption, agreed_policy
 from fedassay.decoding import require_enough
 from fedassay.engines.report_files import answer_file, read_messages, report_files, write_answer
 from fedassay.errors import FedassayError, SurveyMismatch
@@ -30,7 +30,8 @@ from fedassay.randomness import SystemRandomness
 from fedassay.report.charts import write_plots
 from fedassay.survey import Survey
 from fedassay.survey_json import load_survey
-from fedassay.tables.reading import Columns, read_reference, row_count
+from fedassay.tables.reading import read_reference
+from fedassay.tables.sources import row_count
 from fedassay.tally import Tally, TallyBuilder
 
 SurveyArgument = Annotated[Path, typer.Argument(metavar="SURVEY", help="Survey file.")]
@@ -51,8 +52,12 @@ def new_survey(
     height: options.HeightOption = None,
     fanout: options.FanoutOption = None,
     reference: options.ReferenceOption = None,
-    score: options.ScoreOption = "score",
-    label: options.LabelOption = "label",
+    score: columns.ScoreOption = None,
+    label: columns.LabelOption = None,
+    positive: columns.PositiveOption = None,
+    scale: columns.ScaleOption = 1.0,
+    separator: columns.SeparatorOption = None,
+    decimal: columns.DecimalOption = ".",
     threshold: options.ThresholdOption = None,
     minimum_reports: options.MinimumOption = None,
     colluders: options.ColludersOption = 0,
@@ -87,7 +92,14 @@ def new_survey(
 
       fedassay survey new --privacy local --epsilon 1 --ledger ledger.db --data-id q3 -o survey.json
     """
-    columns = Columns(score, label)
+    tables = columns.TableOptions(
+        score=score,
+        label=label,
+        positive=positive,
+        scale=scale,
+        separator=separator,
+        decimal=decimal,
+    )
     request = SurveyRequest(
         privacy=privacy,
         epsilon=options.fraction_option(epsilon, "epsilon"),
@@ -100,7 +112,9 @@ def new_survey(
         fanout=fanout,
         budget=options.parse_budget(budget),
         thresholds=tuple(threshold or ()),
-        reference=None if reference is None else read_reference(reference, columns),
+        reference=None
+        if reference is None
+        else read_reference(reference, tables.for_reference(reference)),
         unit=Unit(unit, max_examples),
         minimum_reports=minimum_reports,
         colluders=colluders,
@@ -130,17 +144,20 @@ def answer(
     survey_file: SurveyArgument,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="This client's scored table.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Report file.")],
-    score: options.ScoreOption = "score",
-    label: options.LabelOption = "label",
+    score: columns.ScoreOption = None,
+    label: columns.LabelOption = None,
+    positive: columns.PositiveOption = None,
+    scale: columns.ScaleOption = 1.0,
+    separator: columns.SeparatorOption = None,
+    decimal: columns.DecimalOption = ".",
     smallest_cohort: Annotated[
         int, typer.Option(metavar="N", help="Refuse surveys that decode fewer honest reports.")
     ] = 1,
     client_id: Annotated[
         str | None, typer.Option(metavar="ID", help="For surveys that draw levels from ids.")
     ] = None,
-    largest_epsilon: Annotated[
-        str | None, typer.Option(metavar="E", help="Refuse surveys that spend more.")
-    ] = None,
+    largest_epsilon: LargestEpsilonOption = None,
+    exact_sums: ExactSumsOption = False,
     model: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Refuse surveys of any other model.")
     ] = None,
@@ -158,6 +175,8 @@ def answer(
 
       fedassay answer survey.json scores.parquet -o report.fa
 
+      fedassay answer survey.json scores.parquet --exact-sums -o report.fa
+
       fedassay answer survey.json scores.csv --score s --label y --smallest-cohort 5 -o report.fa
 
       fedassay answer survey.json scores.parquet --ledger ledger.db --data-id ward-3 -o report.fa
@@ -167,26 +186,35 @@ def answer(
         ledger, data_id, window=window, group=group, who=who, again=again, witness=witness
     )
     accounts.check_output(output, file, survey_file, account=account)
-    digests = frozenset() if model is None else frozenset([options.file_digest(model)])
+    policy = agreed_policy(
+        survey,
+        smallest_cohort=smallest_cohort,
+        largest_epsilon=largest_epsilon,
+        exact_sums=exact_sums,
+        model=model,
+    )
+    tables = columns.TableOptions(
+        score=score,
+        label=label,
+        positive=positive,
+        scale=scale,
+        separator=separator,
+        decimal=decimal,
+    )
     with progress("reading rows", row_count(file)) as advance:
         answered = answer_file(
             survey,
             file,
-            Columns(score, label),
+            tables.for_table(file),
             randomness=SystemRandomness(),
-            policy=ClientPolicy(
-                smallest_cohort,
-                options.fraction_option(largest_epsilon, "the largest epsilon"),
-                digests,
-            ),
+            policy=policy,
             client_id=client_id,
             account=account,
             progress=advance,
         )
     size = write_answer(answered, output)
     out.print(
-        f"Wrote {output}: {size:,} bytes for survey {survey.fingerprint.hex()[:12]}.\n"
-        f"{survey.guarantee.sentence()}",
+        f"Wrote {output}: {size:,} bytes for survey {survey.fingerprint.hex()[:12]}.",
         markup=False,
     )
     if account is not None:
@@ -250,7 +278,7 @@ def show(
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw ROC and precision-recall curves.")
     ] = None,
-    as_json: options.JsonOption = False,
+    as_json: outputs.JsonOption = False,
 ) -> None:
     """Print an assessment, at any thresholds.
 

@@ -9,7 +9,7 @@ from typing import Any
 from rich.table import Table
 
 from fedassay.cli.console import cell
-from fedassay.ledger import Balance, Budget, Charge, Entry, Loss, Part
+from fedassay.ledger import Balance, Budget, Charge, Checkpoint, Entry, Loss, Part
 from fedassay.ledger.budget import show as exact
 from fedassay.ledger.high_water_mark import Mark
 
@@ -75,6 +75,8 @@ def _history_cells(entry: Entry) -> tuple[str, str, str]:
         return _part_words(content.part), epsilon, f"{content.status.value} {content.survey[:8]}"
     if isinstance(content, Budget):
         return content.data or "any", "", f"budget: {budget_words(content)}"
+    if isinstance(content, Checkpoint):
+        return "", "", "checkpoint"
     return "", "", f"loss accepted ({content.known_entries} entries were known)"
 
 
@@ -106,7 +108,7 @@ def data_name(data: str | None) -> str:
 def is_about(entry: Entry, data_id: str | None) -> bool:
     """Whether an entry concerns this data (None: any)."""
     content = entry.content
-    if data_id is None or isinstance(content, Loss):
+    if data_id is None or isinstance(content, Loss | Checkpoint):
         return True
     return data_id == (content.part.data if isinstance(content, Charge) else content.data)
 

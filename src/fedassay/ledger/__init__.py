@@ -2,7 +2,7 @@
 
 from fedassay.ledger.account import LedgerAccount
 from fedassay.ledger.budget import Balance
-from fedassay.ledger.entry import Budget, Charge, Entry, Loss, Part, Status
+from fedassay.ledger.entry import Budget, Charge, Checkpoint, Entry, Loss, Part, Status
 from fedassay.ledger.ledger import Ledger, Receipt
 from fedassay.ledger.snapshot import Snapshot
 from fedassay.ledger.window import EVER, Window
@@ -12,6 +12,7 @@ __all__ = [
     "Balance",
     "Budget",
     "Charge",
+    "Checkpoint",
     "Entry",
     "Ledger",
     "LedgerAccount",

@@ -1,6 +1,7 @@
 """Whether a charge fits: budgets in force, balances, refusals."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -35,59 +36,82 @@ class Balance:
         return max(Fraction(0), self.budget.epsilon - self.spent)
 
 
-def budgets_of(entries: Sequence[Entry], data: str) -> list[Budget]:
-    """The budgets in force: those for this data id, and those for any unless it has its own.
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """What a ledger knows of one data id: all that a decision needs."""
+
+    data: str
+    charges: Mapping[Charge, int]
+    """How often each kind of charge was made (`Charge.kind`)."""
+    budgets: tuple[Budget, ...]
+    """Those in force."""
+    answered: frozenset[str]
+    """Keys of the surveys that were charged, or of those that were asked about."""
+
+    def balances(self, part: Part | None = None) -> list[Balance]:
+        """What is spent and left per budget, anywhere or at one part's points."""
+        return [
+            balance(self.charges, budget, self.data, part)
+            for budget in self.budgets
+            if part is None or part.window.overlaps(budget.window)
+        ]
+
+
+def tab_of(entries: Iterable[Entry], data: str) -> Tab:
+    """The tab of a data id, from all entries of a ledger."""
+    contents = [entry.content for entry in entries]
+    charges = [c for c in contents if isinstance(c, Charge) and c.part.data == data]
+    budgets = [c for c in contents if isinstance(c, Budget)]
+    return Tab(
+        data,
+        Counter(charge.kind for charge in charges),
+        in_force([b for b in budgets if b.data == data], [b for b in budgets if b.data is None]),
+        frozenset(charge.key for charge in charges),
+    )
+
+
+def in_force(own: Iterable[Budget], general: Iterable[Budget]) -> tuple[Budget, ...]:
+    """Of budgets for a data id, and those for any, each in order: which hold.
 
     Its own for one window does not lift those for any data: elsewhere they are all there is.
     """
-    own, general = {}, {}
-    for entry in entries:
-        if isinstance(entry.content, Budget):
-            if entry.content.data == data:
-                own[entry.content.window] = entry.content
-            elif entry.content.data is None:
-                general[entry.content.window] = entry.content
-    found = own if EVER in own else {**general, **own}
-    return list(found.values()) or [NO_LIMIT]
-
-
-def charges_of(entries: Sequence[Entry], data: str) -> list[Charge]:
-    """All charges for a data id, in order."""
-    return [
-        entry.content
-        for entry in entries
-        if isinstance(entry.content, Charge) and entry.content.part.data == data
-    ]
+    latest = {budget.window: budget for budget in own}
+    shared = {budget.window: budget for budget in general}
+    return tuple((latest if EVER in latest else {**shared, **latest}).values()) or (NO_LIMIT,)
 
 
 def balance(
-    charges: Sequence[Charge], budget: Budget, data: str, part: Part | None = None
+    charges: Iterable[Charge], budget: Budget, data: str, part: Part | None = None
 ) -> Balance:
     """What is spent of a budget, anywhere or at the points of one part of the data."""
+    counted = Counter(charges)
     window, group = _scope(budget, part)
     return Balance(
         data=data,
         budget=budget,
-        spent=_spent(covers(charges, budget), budget, window, group),
-        neighbours=common_neighbours(charges),
-        charges=len(charges),
-        unbounded=sum(cost(charge, budget.unit, Neighbours.REPLACE) is None for charge in charges),
+        spent=_spent(covers(counted, budget), budget, window, group),
+        neighbours=common_neighbours(counted),
+        charges=counted.total(),
+        unbounded=sum(
+            times
+            for charge, times in counted.items()
+            if cost(charge, budget.unit, Neighbours.REPLACE) is None
+        ),
     )
 
 
-def decide(entries: Sequence[Entry], charge: Charge, *, again: bool) -> None:
+def decide(tab: Tab, charge: Charge, *, again: bool) -> None:
     """Raise unless the charge may be made: no repeat, and within every budget it touches."""
     part = charge.part
-    before = charges_of(entries, part.data)
-    if not again and any(charge.repeats(earlier) for earlier in before):
+    if not again and charge.key in tab.answered:
         raise SurveyRepeated(
             f"survey {charge.survey[:12]} was charged before on {part}; answering it again "
             "spends again. Use the earlier answer, or allow it explicitly (--again)."
         )
-    for budget in budgets_of(entries, part.data):
+    for budget in tab.budgets:
         if budget.epsilon is not None and part.window.overlaps(budget.window):
             _check_bounded(charge, budget)
-            _check_fits(before, charge, budget)
+            _check_fits(tab.charges, charge, budget)
 
 
 def _check_bounded(charge: Charge, budget: Budget) -> None:
@@ -105,13 +129,14 @@ def _check_bounded(charge: Charge, budget: Budget) -> None:
         )
 
 
-def _check_fits(before: Sequence[Charge], charge: Charge, budget: Budget) -> None:
+def _check_fits(before: Mapping[Charge, int], charge: Charge, budget: Budget) -> None:
     part, asked = charge.part, charge.epsilon
-    after = balance([*before, charge], budget, part.data, part)
+    after = balance(_with(before, charge), budget, part.data, part)
     if asked is None or budget.epsilon is None or after.spent <= budget.epsilon:
         return
     # Beside a survey under replacement, those under addition or removal count twice.
-    spent = balance([*before, replace(charge, epsilon=Fraction(0))], budget, part.data, part).spent
+    nothing = replace(charge, epsilon=Fraction(0))
+    spent = balance(_with(before, nothing), budget, part.data, part).spent
     counted = cost(charge, budget.unit, after.neighbours) or asked
     as_counted = "" if counted == asked else f", which counts {show(counted)} here"
     room = max(Fraction(0), budget.epsilon - spent) * asked / counted
@@ -121,6 +146,12 @@ def _check_fits(before: Sequence[Charge], charge: Charge, budget: Budget) -> Non
         f"{show(spent)} ({after.neighbours.value} neighbours), this survey asks for "
         f"{show(asked)}{as_counted}. {remedy}, or raise the budget."
     )
+
+
+def _with(before: Mapping[Charge, int], charge: Charge) -> Counter[Charge]:
+    after = Counter(before)
+    after[charge.kind] += 1
+    return after
 
 
 def _scope(budget: Budget, part: Part | None) -> tuple[Window, str | None]:

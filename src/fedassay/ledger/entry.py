@@ -20,6 +20,7 @@ MAX_TEXT = 200
 _RATIONAL = re.compile(r"[0-9]{1,490}(/[1-9][0-9]{0,489})?")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _E = TypeVar("_E", bound=Enum)
+_ANY_SURVEY = "0" * 64
 
 
 class Status(Enum):
@@ -100,9 +101,16 @@ class Charge:
             status=status,
         )
 
-    def repeats(self, earlier: "Charge") -> bool:
-        """Whether this is the same survey on the same part of the data."""
-        return self.survey == earlier.survey and self.part == earlier.part
+    @property
+    def kind(self) -> "Charge":
+        """The charge without what makes no difference to a budget: survey, model and status."""
+        return replace(self, survey=_ANY_SURVEY, model=None, status=Status.CHARGED)
+
+    @property
+    def key(self) -> str:
+        """A short hash of the survey and the part of the data: equal for a repeat."""
+        content = {"survey": self.survey, **_part_json(self.part)}
+        return hashlib.sha256(canonical(content)).hexdigest()[:32]
 
     def to_json(self) -> dict[str, Any]:
         """The content of an entry."""
@@ -246,11 +254,36 @@ class Loss:
         )
 
 
-Content = Charge | Budget | Loss
-_KINDS: Mapping[str, type[Charge] | type[Budget] | type[Loss]] = {
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What all entries before it came to, as one hash (`checkpoint.State`)."""
+
+    state: str
+    latest: datetime | None
+    """The latest time of any entry before it."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The content of an entry."""
+        latest = None if self.latest is None else self.latest.astimezone(UTC).isoformat()
+        return {"kind": "checkpoint", "state": self.state, "latest": latest}
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> "Checkpoint":
+        """Read it back; anything unknown is refused."""
+        fields.only("kind", "state", "latest", *_STAMP_FIELDS)
+        latest = fields.get("latest")
+        return cls(
+            _digest(fields.text("state")),
+            None if latest is None else datetime.fromisoformat(fields.text("latest")),
+        )
+
+
+Content = Charge | Budget | Loss | Checkpoint
+_KINDS: Mapping[str, type[Charge | Budget | Loss | Checkpoint]] = {
     "charge": Charge,
     "budget": Budget,
     "loss": Loss,
+    "checkpoint": Checkpoint,
 }
 _STAMP_FIELDS = ("time", "who", "clock_went_back")
 

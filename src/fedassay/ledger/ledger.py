@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fedassay.errors import LedgerInvalid, LedgerRolledBack
 from fedassay.ledger import composition, store
-from fedassay.ledger.budget import Balance, charges_of, decide
+from fedassay.ledger.budget import Balance, decide
 from fedassay.ledger.entry import Budget, Charge, Entry, Loss, Part, Stamp, Status
 from fedassay.ledger.high_water_mark import Mark, mark_path
 from fedassay.ledger.snapshot import Snapshot
@@ -42,7 +42,8 @@ class Ledger:
     """A ledger's file, its mark beside it, and a witness elsewhere if there is one.
 
     Guarantee: when `charge` returns, the charge is on the disk; several processes may charge at
-    once and never pass a budget together. Every use checks the hash chain and both marks.
+    once and never pass a budget together. Every charge checks both marks, the hash chain since
+    the last checkpoint, and what it needs of the state at it (`checkpoint`); reading checks all.
     """
 
     path: Path
@@ -82,14 +83,38 @@ class Ledger:
         """
         with self._writing() as writer:
             charge = Charge.of(survey, part, status)
-            before = charges_of(writer.found.entries, part.data)
-            if again and any(charge.repeats(earlier) for earlier in before):
+            before = writer.tab(part.data, charge.key)
+            if again and charge.key in before.answered:
                 charge = Charge.of(survey, part, Status.AGAIN)
-            decide(writer.found.entries, charge, again=again)
+            decide(before, charge, again=again)
             entry = writer.append(Stamp(self.clock(), who), charge)
-            balances = tuple(writer.found.balances(part.data, part))
+            balances = tuple(writer.tab(part.data).balances(part))
         self._set_marks()
-        return Receipt(entry, balances, sum(part.overlaps(old.part) for old in before))
+        overlapping = sum(times for old, times in before.charges.items() if part.overlaps(old.part))
+        return Receipt(entry, balances, overlapping)
+
+    def would_refuse(self, survey: Survey, part: Part, *, again: bool = False) -> None:
+        """Raise now what charging this survey would raise; nothing is recorded."""
+        charge = Charge.of(survey, part, Status.CHARGED)
+        with store.transaction(self.path, writable=False) as reader:
+            self._check(reader)
+            decide(reader.tab(part.data, charge.key), charge, again=again)
+
+    def budgets(self, data: str) -> tuple[Budget, ...]:
+        """The budgets in force for a data id."""
+        with store.transaction(self.path, writable=False) as reader:
+            self._check(reader)
+            return tuple(reader.tab(data).budgets)
+
+    def verify(self, *, rebuild: bool = False) -> Snapshot:
+        """Check every entry, both marks, and what the entries come to; all of the file is read.
+
+        A charge checks the entries since the last checkpoint and what it needs of the state at
+        it; this checks the rest. With `rebuild` the state is written anew from the entries.
+        """
+        with store.transaction(self.path, writable=rebuild) as writer:
+            self._check(writer)
+            return writer.verify(rebuild=rebuild)
 
     def set_budget(self, budget: Budget, *, who: str = NOBODY) -> Entry:
         """Set, change or (with epsilon None) lift a budget; the old one stays on record."""
@@ -100,8 +125,9 @@ class Ledger:
     def read(self) -> Snapshot:
         """All that is in it, checked; needs no right to write."""
         with store.transaction(self.path, writable=False) as reader:
-            self._check(reader.found)
-        return reader.found
+            snapshot = reader.snapshot()
+            self._check(reader)
+        return snapshot
 
     def entries(self) -> Sequence[Entry]:
         """All entries, in order."""
@@ -120,7 +146,7 @@ class Ledger:
             known = [mark for mark in map(Mark.load, self._marks()) if mark is not None]
             worst = max(known, key=lambda mark: mark.entries, default=None)
             try:
-                self._check(writer.found)
+                self._check(writer)
             except LedgerRolledBack:
                 loss = Loss(
                     0 if worst is None else worst.entries, None if worst is None else worst.head
@@ -140,10 +166,10 @@ class Ledger:
     @contextmanager
     def _writing(self) -> Iterator[store.Store]:
         with store.transaction(self.path, writable=True) as writer:
-            self._check(writer.found)
+            self._check(writer)
             if Mark.load(mark_path(self.path)) is None:
                 # Killed right after its creation; from the first entry on there is a mark.
-                writer.found.mark.save(mark_path(self.path))
+                writer.mark.save(mark_path(self.path))
             yield writer
 
     def _marks(self) -> list[Path]:
@@ -155,10 +181,10 @@ class Ledger:
             for place in self._marks():
                 Mark(*tip).save(place)
 
-    def _check(self, found: Snapshot) -> None:
+    def _check(self, found: store.Store) -> None:
         """Raise unless the file holds all that its marks have seen."""
         beside, *elsewhere = [(place, Mark.load(place)) for place in self._marks()]
-        if beside[1] is None and found.entries:
+        if beside[1] is None and found.size:
             raise LedgerRolledBack(
                 f"{beside[0]}: the ledger's mark is missing, so nobody can tell whether the "
                 "ledger is an older copy. Restore the mark, or accept the ledger as it is: "
@@ -168,15 +194,15 @@ class Ledger:
             if mark is not None:
                 self._check_mark(found, place, mark)
 
-    def _check_mark(self, found: Snapshot, place: Path, mark: Mark) -> None:
+    def _check_mark(self, found: store.Store, place: Path, mark: Mark) -> None:
         if mark.ledger != found.ledger_id:
             raise LedgerInvalid(
                 f"{place}: this mark is of another ledger than {self.path}. Pass the ones that "
                 "belong together."
             )
-        if mark.entries > len(found.entries) or found.head_at(mark.entries) != mark.head:
+        if mark.entries > found.size or found.head_at(mark.entries) != mark.head:
             raise LedgerRolledBack(
-                f"{self.path}: this is an older copy: it has {len(found.entries)} entries, and "
+                f"{self.path}: this is an older copy: it has {found.size} entries, and "
                 f"{place} has seen {mark.entries}, or others. Restore the newest copy; if there "
                 "is none, accept the loss: fedassay ledger accept FILE"
             )

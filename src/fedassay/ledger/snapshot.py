@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fedassay.ledger.budget import Balance, balance, budgets_of, charges_of
+from fedassay.ledger.budget import Balance, Tab, tab_of
 from fedassay.ledger.entry import Budget, Charge, Entry, Loss, Part, first_head
 from fedassay.ledger.high_water_mark import Mark
 
@@ -14,6 +14,11 @@ class Snapshot:
 
     ledger_id: str
     entries: Sequence[Entry]
+
+    @property
+    def size(self) -> int:
+        """How many entries there are."""
+        return len(self.entries)
 
     @property
     def head(self) -> str:
@@ -51,10 +56,9 @@ class Snapshot:
 
     def balances(self, data: str | None = None, part: Part | None = None) -> list[Balance]:
         """What is spent and left per data id and budget, anywhere or at one part's points."""
-        return [
-            balance(charges, budget, name, part)
-            for name in (self.data_ids() if data is None else [data])
-            for charges in [charges_of(self.entries, name)]
-            for budget in budgets_of(self.entries, name)
-            if part is None or part.window.overlaps(budget.window)
-        ]
+        names = self.data_ids() if data is None else [data]
+        return [balance for name in names for balance in self.tab(name).balances(part)]
+
+    def tab(self, data: str) -> Tab:
+        """All that a decision about one data id needs."""
+        return tab_of(self.entries, data)

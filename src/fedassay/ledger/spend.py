@@ -1,7 +1,7 @@
 """What the worst-off unit has spent: exact sums over every point of the data."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
@@ -18,6 +18,7 @@ class Cover:
     cost: Fraction
     window: Window = EVER
     group: str | None = None
+    times: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,28 +50,26 @@ def cost(charge: Charge, unit: UnitKind, neighbours: Neighbours) -> Fraction | N
     return charge.epsilon * 2 if twice else charge.epsilon
 
 
-def common_neighbours(charges: Sequence[Charge]) -> Neighbours:
+def common_neighbours(charges: Iterable[Charge]) -> Neighbours:
     """The neighbours for which all these charges state or imply a promise."""
     if any(charge.neighbours is Neighbours.REPLACE for charge in charges):
         return Neighbours.REPLACE
     return Neighbours.ADD_OR_REMOVE
 
 
-def covers(charges: Sequence[Charge], budget: Budget) -> list[Cover]:
+def covers(charges: Mapping[Charge, int], budget: Budget) -> list[Cover]:
     """Which points of a budget's data bear what; undeclared splits count for all points."""
     neighbours = common_neighbours(charges)
-    found = []
-    for charge in charges:
-        paid = cost(charge, budget.unit, neighbours)
-        if paid is not None:
-            found.append(
-                Cover(
-                    paid,
-                    charge.part.window if budget.split_windows else EVER,
-                    charge.part.group if budget.split_groups else None,
-                )
-            )
-    return found
+    return [
+        Cover(
+            paid,
+            charge.part.window if budget.split_windows else EVER,
+            charge.part.group if budget.split_groups else None,
+            times,
+        )
+        for charge, times in charges.items()
+        if (paid := cost(charge, budget.unit, neighbours)) is not None
+    ]
 
 
 def loads(covering: Sequence[Cover], within: Window, group: str | None) -> Iterator[Load]:
@@ -91,8 +90,8 @@ def _sweep(covering: Sequence[Cover], within: Window) -> Iterator[Load]:
         first = max(cover.window.first, within.first)
         last = min(cover.window.last, within.last)
         if first < last:
-            changes.setdefault(first, []).append((cover.cost, 1))
-            changes.setdefault(last, []).append((cover.cost, -1))
+            changes.setdefault(first, []).append((cover.cost, cover.times))
+            changes.setdefault(last, []).append((cover.cost, -cover.times))
     total, costs = Fraction(0), Counter[Fraction]()
     for instant in sorted(changes):
         for paid, times in changes[instant]:

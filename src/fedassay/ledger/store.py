@@ -6,11 +6,15 @@ import secrets
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from urllib.parse import quote
 
 from fedassay.errors import FileInvalid, LedgerInvalid, LedgerUnwritable
+from fedassay.ledger.budget import Tab
+from fedassay.ledger.checkpoint import EVERY, NOTHING, State, hashes_of, rebuilt, root
 from fedassay.ledger.entry import (
+    Checkpoint,
     Content,
     Entry,
     Stamp,
@@ -20,17 +24,20 @@ from fedassay.ledger.entry import (
     next_head,
     seen_at,
 )
+from fedassay.ledger.high_water_mark import Mark
 from fedassay.ledger.snapshot import Snapshot
 
-LEDGER_FORMAT = "fedassay.ledger/1"
+LEDGER_FORMAT = "fedassay.ledger/2"
 APPLICATION_ID = 0x46414C47  # "FALG"
-VERSION = 1
+VERSION = 2
 BUSY_SECONDS = 30.0
 _MAGIC = b"SQLite format 3\x00"
 _REFUSE = "BEGIN SELECT raise(ABORT, 'a ledger is append-only'); END"
 _SCHEMA = (
     "CREATE TABLE ledger (format TEXT NOT NULL, id TEXT NOT NULL)",
     "CREATE TABLE entries (number INTEGER PRIMARY KEY, content TEXT NOT NULL, head TEXT NOT NULL)",
+    "CREATE TABLE checkpoint (number INTEGER NOT NULL, hashes BLOB NOT NULL)",
+    "CREATE TABLE state (bucket INTEGER PRIMARY KEY, content TEXT NOT NULL)",
     "CREATE TRIGGER entries_follow BEFORE INSERT ON entries WHEN NEW.number IS NOT "
     "(SELECT coalesce(max(number), 0) + 1 FROM entries) "
     "BEGIN SELECT raise(ABORT, 'a ledger is append-only'); END",
@@ -44,28 +51,109 @@ _SCHEMA = (
 
 
 class Store:
-    """One transaction on a ledger's file: what was found, and what is added."""
+    """One transaction on a ledger's file: what its last entries are, and what is added.
+
+    Opening checks the chain from the last checkpoint on; `snapshot` checks all of it.
+    """
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
         self._path = path
-        self.found = self._read()
+        self.ledger_id = self._identity()
+        self._first, self._hashes, self._latest = 0, NOTHING, None
+        head = first_head(self.ledger_id)
+        if (row := self._checkpoint_row()) is not None:
+            self._first, self._hashes = row
+            head, self._latest = self._checked_checkpoint()
+        self._heads = {self._first: head}
+        self._since = list(self._chain(self._first, head))
+        self._heads |= {entry.number: entry.head for entry in self._since}
+
+    @property
+    def size(self) -> int:
+        """How many entries there are."""
+        return self._first + len(self._since)
+
+    @property
+    def head(self) -> str:
+        """The hash of the whole chain."""
+        return self._heads[self.size]
+
+    @property
+    def mark(self) -> Mark:
+        """Id, size and head, as a mark keeps them."""
+        return Mark(self.ledger_id, self.size, self.head)
+
+    def head_at(self, number: int) -> str:
+        """The hash of the chain up to an entry; before the checkpoint, all of it is checked."""
+        return self._heads[number] if number in self._heads else self.snapshot().head_at(number)
+
+    def tab(self, data: str, key: str = "") -> Tab:
+        """What is known of one data id, and whether the survey with this key was charged."""
+        state = State(self._connection, self._hashes, str(self._path))
+        return state.tab(data, key, [entry.content for entry in self._since])
+
+    def snapshot(self) -> Snapshot:
+        """Everything in the file, with its whole chain checked."""
+        return Snapshot(self.ledger_id, list(self._chain(0, first_head(self.ledger_id))))
 
     def append(self, stamp: Stamp, content: Content) -> Entry:
         """Add one entry; it lasts when the transaction ends well."""
-        entries = self.found.entries
-        latest = max((entry.stamp.time for entry in entries), default=None)
-        text = encode(seen_at(stamp, latest), content)
+        entry = self._added(stamp, content)
+        if len(self._since) >= EVERY:
+            state = State(self._connection, self._hashes, str(self._path))
+            state.add(each.content for each in self._since)
+            self._hashes = state.save()
+            self._latest = self._latest_time()
+            reached = self._added(entry.stamp, Checkpoint(root(self._hashes), self._latest))
+            self._connection.execute("DELETE FROM checkpoint")
+            self._connection.execute(
+                "INSERT INTO checkpoint VALUES (?, ?)", (reached.number, self._hashes)
+            )
+            self._first, self._since = reached.number, []
+        return entry
+
+    def verify(self, *, rebuild: bool) -> Snapshot:
+        """Check every entry, and the state against them; with `rebuild`, write it anew."""
+        snapshot = self.snapshot()
+        if self._first == 0:
+            return snapshot
+        buckets = rebuilt(entry.content for entry in snapshot.entries[: self._first - 1])
+        hashes = hashes_of(buckets)
+        said = snapshot.entries[self._first - 1].content
+        if not isinstance(said, Checkpoint) or said.state != root(hashes):
+            raise LedgerInvalid(
+                f"{self._path}: the checkpoint at entry {self._first} is not what the entries "
+                "before it come to. Restore the newest true copy."
+            )
+        stored = dict(self._connection.execute("SELECT bucket, content FROM state"))
+        if rebuild:
+            self._connection.execute("DELETE FROM state")
+            self._connection.executemany("INSERT INTO state VALUES (?, ?)", buckets.items())
+        elif hashes_of(stored) != hashes:
+            raise LedgerInvalid(
+                f"{self._path}: the entries are whole, but what they come to was changed from "
+                "outside. Rebuild it from them: fedassay ledger verify FILE --rebuild"
+            )
+        return snapshot
+
+    def _added(self, stamp: Stamp, content: Content) -> Entry:
+        text = encode(seen_at(stamp, self._latest_time()), content)
         stamp, content = decode(json.loads(text), "a new entry")
-        entry = Entry(len(entries) + 1, stamp, content, next_head(self.found.head, text))
+        entry = Entry(self.size + 1, stamp, content, next_head(self.head, text))
         self._connection.execute(
             "INSERT INTO entries VALUES (?, ?, ?)", (entry.number, text, entry.head)
         )
-        self.found = Snapshot(self.found.ledger_id, [*entries, entry])
+        self._since.append(entry)
+        self._heads[entry.number] = entry.head
         return entry
 
-    def _read(self) -> Snapshot:
-        """Everything in the file, with its chain checked."""
+    def _latest_time(self) -> datetime | None:
+        times = [entry.stamp.time for entry in self._since]
+        return max([*times, *([] if self._latest is None else [self._latest])], default=None)
+
+    def _identity(self) -> str:
+        """The ledger's id, if the file is a ledger of this version."""
         application = self._one("PRAGMA application_id")
         version = self._one("PRAGMA user_version")
         if application != APPLICATION_ID:
@@ -78,23 +166,56 @@ class Store:
                 f"{self._path}: a ledger of version {version}; this fedassay reads version "
                 f"{VERSION}. Use the fedassay version that wrote it."
             )
-        found = self._connection.execute("SELECT format, id FROM ledger").fetchall()
-        if len(found) != 1 or found[0][0] != LEDGER_FORMAT or not isinstance(found[0][1], str):
+        rows = self._connection.execute("SELECT format, id FROM ledger").fetchall()
+        if len(rows) != 1 or rows[0][0] != LEDGER_FORMAT or not isinstance(rows[0][1], str):
             raise LedgerInvalid(f"{self._path}: {_BROKEN}")
-        ledger_id = found[0][1]
-        return Snapshot(ledger_id, list(self._chain(first_head(ledger_id))))
+        identity: str = rows[0][1]
+        return identity
 
-    def _chain(self, head: str) -> Iterator[Entry]:
-        rows = self._connection.execute("SELECT number, content, head FROM entries ORDER BY number")
-        for expected, (number, text, claimed) in enumerate(rows, start=1):
+    def _checkpoint_row(self) -> tuple[int, bytes] | None:
+        rows = self._connection.execute("SELECT number, hashes FROM checkpoint").fetchall()
+        if not rows:
+            return None
+        number, hashes = rows[0]
+        if len(rows) > 1 or not isinstance(number, int) or not isinstance(hashes, bytes):
+            raise LedgerInvalid(f"{self._path}: {_BROKEN}")
+        return number, hashes
+
+    def _checked_checkpoint(self) -> tuple[str, datetime | None]:
+        """The head and latest time at the checkpoint, if its entry says what the hashes say."""
+        # One before, for its head: the checkpoint's own hash then binds its content.
+        rows = self._connection.execute(
+            "SELECT content, head FROM entries WHERE number IN (?, ?) ORDER BY number",
+            (self._first - 1, self._first),
+        ).fetchall()
+        if len(rows) == 2:
+            (_, before), (text, head) = rows
+            try:
+                follows = next_head(before, text) == head
+                content = decode(json.loads(text), "checkpoint")[1]
+            except (FileInvalid, ValueError, TypeError, AttributeError, RecursionError):
+                follows = False
+            if follows and isinstance(content, Checkpoint) and content.state == root(self._hashes):
+                return head, content.latest
+        raise LedgerInvalid(
+            f"{self._path}: the last checkpoint does not follow from the ledger: it was changed "
+            "from outside. Restore the newest true copy."
+        )
+
+    def _chain(self, number: int, head: str) -> Iterator[Entry]:
+        """The entries after a number, each checked to follow from the one before it."""
+        rows = self._connection.execute(
+            "SELECT number, content, head FROM entries WHERE number > ? ORDER BY number", (number,)
+        )
+        for expected, (found, text, claimed) in enumerate(rows, start=number + 1):
             head = next_head(head, text if isinstance(text, str) else "")
-            if number != expected or claimed != head:
+            if found != expected or claimed != head:
                 raise LedgerInvalid(
                     f"{self._path}: entry {expected} does not follow from the one before it: the "
                     "ledger was changed from outside. Restore the newest true copy."
                 )
             try:
-                yield Entry(number, *decode(json.loads(text), f"entry {number}"), head)
+                yield Entry(found, *decode(json.loads(text), f"entry {found}"), head)
             except (FileInvalid, ValueError, RecursionError) as error:
                 raise LedgerInvalid(f"{self._path}: {error}") from error
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor, inf, log10, sqrt
 
+from fedassay.client import CEILING
 from fedassay.errors import SettingInvalid, TargetImpossible
 from fedassay.estimate import normal_quantile
 from fedassay.histogram import ScoreHistogram
@@ -26,7 +27,7 @@ from fedassay.survey import MAX_CLIENTS
 # Predictions are good to some 5 %: plan for a little more than 95 trials of 100.
 PLANNED = 0.965
 _SMALLEST_EPSILON = Fraction(1, 1000)
-_LARGEST_EPSILON = Fraction(20)
+_LARGEST_EPSILON = CEILING
 _ROUNDS = 6
 _SETTLED = 0.01
 
