@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 
 from fedassay import Grid, ScoreHistogram
@@ -25,6 +26,7 @@ def test_bars_reach_from_the_lower_to_the_upper_end_within_0_and_1() -> None:
     axes = Figure().subplots()
     shown = CalibrationDisplay.from_histogram(noisy(), bins=8, ax=axes)
     (bars,) = axes.containers
+    assert isinstance(bars, ErrorbarContainer)
     line, _, (segments,) = bars.lines
     drawn = np.array([segment[:, 1] for segment in segments.get_segments()])
     diagram = shown.diagram
@@ -52,5 +54,7 @@ def test_the_legend_tells_the_error_of_what_is_drawn() -> None:
     gaps = [(labels - scores)[place == k].sum() / 4_000 for k in range(20)]
     assert raw.ece.value == pytest.approx(np.abs(gaps).sum(), rel=0.05)
     assert after.ece.value < 0.1 * raw.ece.value
-    texts = [text.get_text() for text in axes.get_legend().get_texts()]
+    legend = axes.get_legend()
+    assert legend is not None
+    texts = [text.get_text() for text in legend.get_texts()]
     assert any(f"calibrated (ECE = {after.ece.value:.4f}" in text for text in texts)

@@ -71,7 +71,7 @@ def test_a_lucky_sum_makes_nobody_surer_than_an_ordinary_one() -> None:
 def test_a_plain_sums_law_is_that_of_drawn_gaps(correlation: float, true_gap: float) -> None:
     """Neighbouring pairs err together, or in opposite ways; 200,000 draws."""
     pair = SD**2 * np.array([[1.0, correlation], [correlation, 1.0]])
-    covariance = np.kron(np.eye(5), pair)
+    covariance = np.kron(np.eye(5), pair).astype(np.float64)
     sizes = np.full(10, true_gap)
     generator = np.random.default_rng(3)
     sums = np.abs(generator.multivariate_normal(sizes, covariance, 200_000)).sum(axis=1)
