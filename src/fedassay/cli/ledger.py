@@ -8,7 +8,7 @@ import typer
 
 from fedassay.cli import options
 from fedassay.cli.accounts import NOBODY, WhoOption, WindowOption, WitnessOption
-from fedassay.cli.console import err, out, plain
+from fedassay.cli.console import err, plain
 from fedassay.cli.ledger_views import (
     EXPORT_FORMAT,
     balance_table,

@@ -92,29 +92,29 @@ def why_one_class(histogram: ScoreHistogram) -> NotEnoughData | None:
 
 
 def why_undefined(
-    histogram: ScoreHistogram, weights: FloatArray, of: str, *, found: float | None = None
+    histogram: ScoreHistogram, weights: FloatArray, of: str, *, size: float | None = None
 ) -> NotEnoughData | None:
     """Why a ratio over this sum of counts is meaningless, if it is.
 
     `fact:ratio` asks that the error of a denominator stay below half of it; with two
     standard deviations for the error, the sum must be at least four of them.
     """
-    if found is None:
-        found = float((weights * histogram.counts).sum())
+    if size is None:
+        size = float((weights * histogram.counts).sum())
     noise_sd = sqrt(histogram.noise.variance(weights))
-    if found > _SPECK and found >= CLEAR_OF_NOISE * noise_sd:
+    if size > _SPECK and size >= CLEAR_OF_NOISE * noise_sd:
         return None
     if noise_sd == 0.0:
         return NotEnoughData(
-            reason=f"there must be {of} to divide by; the tally has {found:.4g}. "
+            reason=f"there must be {of} to divide by; the tally has {size:.4g}. "
             "Choose another threshold, or gather reports from more clients."
         )
     # What is lost in the noise may be much smaller still: then this is only the least.
-    how_many = "About" if found > 2.0 * noise_sd else "At least"
-    growth = CLEAR_OF_NOISE * noise_sd / max(found, noise_sd)
+    how_many = "About" if size > 2.0 * noise_sd else "At least"
+    growth = CLEAR_OF_NOISE * noise_sd / max(size, noise_sd)
     return NotEnoughData(
         reason=f"{of} must stand clear of the privacy noise, by {CLEAR_OF_NOISE:g} standard "
-        f"deviations; the tally has {found:.0f} with a standard deviation of {noise_sd:.0f}. "
+        f"deviations; the tally has {size:.0f} with a standard deviation of {noise_sd:.0f}. "
         f"{how_many} {histogram.noise.reports_for(growth):.2g} times the reports would do, or a "
         "larger epsilon."
     )

@@ -27,7 +27,7 @@ def row_metrics(examples: Examples, thresholds: Sequence[float]) -> dict[str, fl
     ends = np.append(np.flatnonzero(np.diff(scores)), len(scores) - 1)
     below_p = np.concatenate([[0.0], np.cumsum(labels)[ends]])
     below_n = np.concatenate([[0.0], np.cumsum(1.0 - labels)[ends]])
-    found: dict[str, float | None] = {
+    values: dict[str, float | None] = {
         "roc_auc": float(np.diff(below_p) @ (below_n[:-1] + below_n[1:]) / (2.0 * P * N)),
         "average_precision": _average_precision(P - below_p, N - below_n),
         "brier": float(np.mean((scores - labels) ** 2)),
@@ -38,11 +38,11 @@ def row_metrics(examples: Examples, thresholds: Sequence[float]) -> dict[str, fl
     for threshold in thresholds:
         place = int(np.searchsorted(scores[ends], threshold, side="right"))
         tp, fp = P - below_p[place], N - below_n[place]
-        found |= {
+        values |= {
             metric_name(name, threshold): value
             for name, value in _at_threshold(float(tp), float(fp), P, N).items()
         }
-    return found
+    return values
 
 
 def row_calibration(

@@ -76,8 +76,8 @@ def named_metrics(
     AUC experiments; thresholds are always read from the cells.
     """
     merged = histogram if buckets is None else histogram.equi_depth(buckets)
-    found = {name: metric(merged) for name, metric in OVERALL.items()}
+    estimates = {name: metric(merged) for name, metric in OVERALL.items()}
     for threshold in thresholds:
         for name, at in AT_THRESHOLD.items():
-            found[metric_name(name, threshold)] = at(histogram, threshold)
-    return found
+            estimates[metric_name(name, threshold)] = at(histogram, threshold)
+    return estimates

@@ -144,7 +144,7 @@ def f_beta(histogram: ScoreHistogram, threshold: float, *, beta: float = 1.0) ->
     divisor = _weights(at, (1.0 + square, 1.0, square, 0.0))
     tp, fp, fn, _ = at.counts
     bottom = (1.0 + square) * tp + square * fn + fp
-    undefined = why_undefined(histogram, divisor, "positives, true or predicted,", found=bottom)
+    undefined = why_undefined(histogram, divisor, "positives, true or predicted,", size=bottom)
     if undefined is not None:
         return undefined
     score = value(at.counts)
@@ -183,8 +183,8 @@ def mcc(histogram: ScoreHistogram, threshold: float) -> Estimate:
     at = confusion(histogram, threshold)
     tp, fp, fn, tn = at.counts
     sides = (tp + fp, tp + fn, tn + fp, tn + fn)
-    for (side, of), found in zip(_SIDES.items(), sides, strict=True):
-        undefined = why_undefined(histogram, _weights(at, side), of, found=found)
+    for (side, of), size in zip(_SIDES.items(), sides, strict=True):
+        undefined = why_undefined(histogram, _weights(at, side), of, size=size)
         if undefined is not None:
             return undefined
     value, root = _mcc(at.counts), sqrt(sides[0] * sides[1] * sides[2] * sides[3])
@@ -213,7 +213,7 @@ def _proportion(
 ) -> Estimate:
     """A ratio of sums of confusion counts, with a score interval."""
     trials = sum(b * c for b, c in zip(bottom, at.counts, strict=True))
-    undefined = why_undefined(at.histogram, _weights(at, bottom), of, found=trials)
+    undefined = why_undefined(at.histogram, _weights(at, bottom), of, size=trials)
     if undefined is not None:
         return undefined
     share = value(at.counts)

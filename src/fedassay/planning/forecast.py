@@ -147,9 +147,9 @@ def forecast(
 ) -> dict[str, ErrorForecast]:
     """Every metric's errors, by the names of `named_metrics`."""
     expected = expected_histogram(survey, model, clients=clients, decode_options=decode_options)
-    found = named_metrics(expected, thresholds, buckets=decode_options.buckets)
+    estimates = named_metrics(expected, thresholds, buckets=decode_options.buckets)
     truths = named_metrics(model, thresholds)
-    return {name: _forecast(found[name], truths[name]) for name in found}
+    return {name: _forecast(estimates[name], truths[name]) for name in estimates}
 
 
 def forecast_one(
@@ -167,19 +167,19 @@ def forecast_one(
     )
 
 
-def _forecast(found: Estimate, truth: Estimate) -> ErrorForecast:
-    if isinstance(truth, NotEnoughData) or isinstance(found, NotEnoughData):
-        lacking = found if isinstance(found, NotEnoughData) else truth
+def _forecast(estimate: Estimate, truth: Estimate) -> ErrorForecast:
+    if isinstance(truth, NotEnoughData) or isinstance(estimate, NotEnoughData):
+        lacking = estimate if isinstance(estimate, NotEnoughData) else truth
         reason = lacking.reason if isinstance(lacking, NotEnoughData) else ""
         return ErrorForecast(truth.value, inf, truth.sampling_sd, inf, inf, 0.0, inf, reason)
-    low, high = found.interval(0.95)
+    low, high = estimate.interval(0.95)
     return ErrorForecast(
         value=truth.value,
-        noise_sd=found.noise_sd,
-        sampling_sd=found.sampling_sd,
-        binning_bound=found.binning_bound,
-        binning_sd=found.binning_sd,
-        binning_bias=found.value - truth.value,
+        noise_sd=estimate.noise_sd,
+        sampling_sd=estimate.sampling_sd,
+        binning_bound=estimate.binning_bound,
+        binning_sd=estimate.binning_sd,
+        binning_bias=estimate.value - truth.value,
         half_width=(high - low) / 2.0,
     )
 

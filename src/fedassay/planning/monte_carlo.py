@@ -53,10 +53,10 @@ def forecast_ece(
     truth = ece(monte_carlo.model, debiased=False).value
     spreads, means = [], []
     for population in (False, True):
-        found = [ece(monte_carlo.draw(generator, population=population)) for _ in range(draws)]
-        kept = [each.value for each in found if each.is_available]
+        estimates = [ece(monte_carlo.draw(generator, population=population)) for _ in range(draws)]
+        kept = [each.value for each in estimates if each.is_available]
         if len(kept) < draws / 2:
-            lacking = next(each for each in found if isinstance(each, NotEnoughData))
+            lacking = next(each for each in estimates if isinstance(each, NotEnoughData))
             return ErrorForecast(truth, inf, inf, inf, inf, 0.0, inf, lacking.reason)
         spreads.append(float(np.std(kept)))
         means.append(float(np.mean(kept)))
@@ -86,10 +86,10 @@ def expected_ece(
     The mean over draws of the population's error, for the calibrator with the smallest
     expected error, which may be none.
     """
-    found = []
+    errors = []
     for _ in range(fits):
         calibrator = fit(monte_carlo.draw(generator))
-        found.append(ece(monte_carlo.model, calibrator=calibrator, debiased=False).value)
+        errors.append(ece(monte_carlo.model, calibrator=calibrator, debiased=False).value)
         if progress is not None:
             progress(1)
-    return float(np.mean(found))
+    return float(np.mean(errors))

@@ -77,7 +77,7 @@ def _best(request: SurveyRequest) -> Survey:
 def _plain_candidates(request: SurveyRequest, scorer: Scorer) -> list[list[Candidate]]:
     """Plain trees on every grid, from few cells on, until more are clearly worse."""
     sizes = MORE_LEAVES if isinstance(request.reference, Examples) else LEAVES
-    found: list[list[Candidate]] = []
+    candidates: list[list[Candidate]] = []
     best, worse = inf, 0
     for leaves in sizes:
         of_size = [
@@ -87,10 +87,10 @@ def _plain_candidates(request: SurveyRequest, scorer: Scorer) -> list[list[Candi
         error = min(tree.area_error for trees in of_size for tree in trees)
         worse = worse + 1 if error > best + _CLEARLY else 0
         best = min(best, error)
-        found += of_size
-        if worse == _TIMES and len(found) >= _SHORTLIST:
+        candidates += of_size
+        if worse == _TIMES and len(candidates) >= _SHORTLIST:
             break
-    return found
+    return candidates
 
 
 def decode_options_for(preset: Preset, buckets: int | None) -> DecodeOptions:

@@ -139,9 +139,9 @@ def epsilon_needed(request: SurveyRequest, target: Target) -> Fraction:
             middle = sqrt(low * high)
             too_large = quantile_of(shape, Fraction(middle).limit_denominator(10**6)) > target.error
             low, high = (middle, high) if too_large else (low, middle)
-        found = _three_digits(high)
-        settled = abs(found - epsilon) <= Fraction(1, 100) * epsilon
-        epsilon = best = found
+        rounded = _three_digits(high)
+        settled = abs(rounded - epsilon) <= Fraction(1, 100) * epsilon
+        epsilon = best = rounded
         if settled:
             break
     if best is None:
@@ -182,12 +182,12 @@ def check_power(power: float) -> None:
 
 def floors(request: SurveyRequest, metric: str) -> dict[Cause, float]:
     """What each cause alone leaves of the error in 95 trials of 100."""
-    found = predicted(request, design_survey(request), metric)
+    expected = predicted(request, design_survey(request), metric)
     z = normal_quantile(0.975)
     return {
-        Cause.SAMPLING: z * found.sampling_sd,
-        Cause.BINNING: abs(found.binning_bias),
-        Cause.PRIVACY: z * found.noise_sd,
+        Cause.SAMPLING: z * expected.sampling_sd,
+        Cause.BINNING: abs(expected.binning_bias),
+        Cause.PRIVACY: z * expected.noise_sd,
     }
 
 

@@ -225,13 +225,13 @@ def measured(result: str, privacy: Privacy) -> Constant:
     >>> measured("auc", Privacy.LOCAL).mean > 0.0
     True
     """
-    found = _constants()
-    if result not in found or privacy.value not in found[result]:
+    constants = _constants()
+    if result not in constants or privacy.value not in constants[result]:
         raise SettingInvalid(
-            f"constants are measured for {', '.join(found)}; found {result[:40]!r} under "
+            f"constants are measured for {', '.join(constants)}; found {result[:40]!r} under "
             f"{privacy.value}. A given classifier is exact under secure."
         )
-    return found[result][privacy.value]
+    return constants[result][privacy.value]
 
 
 def _power(base: float, exponent: float) -> float:
