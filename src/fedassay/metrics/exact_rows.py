@@ -13,7 +13,11 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 def row_metrics(examples: Examples, thresholds: Sequence[float]) -> dict[str, float | None]:
-    """Every metric of `metrics.named`, from sorted rows; None where it is undefined."""
+    """Every metric of `metrics.named`, from sorted rows; None where it is undefined.
+
+    >>> row_metrics(Examples.of([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]), [0.5])["roc_auc"]
+    0.75
+    """
     P = examples.positives
     N = len(examples) - P
     if P == 0 or N == 0:
@@ -48,7 +52,12 @@ def row_metrics(examples: Examples, thresholds: Sequence[float]) -> dict[str, fl
 def row_calibration(
     examples: Examples, predictions: FloatArray, *, bins: int = 20
 ) -> dict[str, float]:
-    """Calibration error in bins of equal width, Brier score and log loss of predictions."""
+    """Calibration error in bins of equal width, Brier score and log loss of predictions.
+
+    >>> examples = Examples.of([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5])
+    >>> row_calibration(examples, examples.scores)["ece"]
+    0.25
+    """
     labels = examples.labels.astype(np.float64)
     place = np.clip(np.ceil(predictions * bins).astype(np.int64) - 1, 0, bins - 1)
     gaps = np.bincount(place, labels - predictions, bins)

@@ -49,7 +49,18 @@ class MonteCarlo:
 def forecast_ece(
     monte_carlo: MonteCarlo, *, generator: np.random.Generator, draws: int = _DRAWS
 ) -> ErrorForecast:
-    """Errors of the measured calibration error (`calibration.ece`, 20 bins, debiased)."""
+    """Errors of the measured calibration error (`calibration.ece`, 20 bins, debiased).
+
+    >>> from fedassay.planning.forecast import model_for
+    >>> from fedassay.planning.request import SurveyRequest
+    >>> from fedassay.planning.search import design_survey
+    >>> request = SurveyRequest(clients=1000, height=3)
+    >>> survey = design_survey(request).survey
+    >>> drawn = MonteCarlo(survey, model_for(request), 1000, DecodeOptions())
+    >>> generator = np.random.default_rng(0)
+    >>> forecast_ece(drawn, generator=generator, draws=4).noise_sd  # exact sums
+    0.0
+    """
     truth = ece(monte_carlo.model, debiased=False).value
     spreads, means = [], []
     for population in (False, True):
@@ -85,6 +96,15 @@ def expected_ece(
 
     The mean over draws of the population's error, for the calibrator with the smallest
     expected error, which may be none.
+
+    >>> from fedassay.planning.forecast import model_for
+    >>> from fedassay.planning.request import SurveyRequest
+    >>> from fedassay.planning.search import design_survey
+    >>> request = SurveyRequest(clients=1000, height=3)
+    >>> survey = design_survey(request).survey
+    >>> drawn = MonteCarlo(survey, model_for(request), 1000, DecodeOptions())
+    >>> expected_ece(drawn, generator=np.random.default_rng(0), fits=1) < 0.1
+    True
     """
     errors = []
     for _ in range(fits):

@@ -118,7 +118,17 @@ def plan_pipeline(
     generator: np.random.Generator,
     progress: Callable[[str], None],
 ) -> PipelinePlan:
-    """Split a request's epsilon over the stages."""
+    """Split a request's epsilon over the stages.
+
+    >>> request = SurveyRequest(
+    ...     privacy=Privacy.LOCAL, epsilon=Fraction(4), clients=100_000, height=3
+    ... )
+    >>> steps = [PipelineStep.EVALUATION, PipelineStep.CALIBRATION]
+    >>> generator = np.random.default_rng(0)
+    >>> plan = plan_pipeline(request, steps, generator=generator, progress=lambda _: None)
+    >>> plan.epsilon
+    Fraction(4, 1)
+    """
     chosen = tuple(dict.fromkeys(stages))
     _check(request, chosen, len(stages))
     given = dict(weights or {})

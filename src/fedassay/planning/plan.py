@@ -156,7 +156,13 @@ def make_plan(
     thresholds: tuple[float, ...] = (0.5,),
     progress: Progress,
 ) -> Plan:
-    """Solve for clients or epsilon where the request leaves one open, then predict everything."""
+    """Solve for clients or epsilon where the request leaves one open, then predict everything.
+
+    >>> make_plan(SurveyRequest(privacy=Privacy.LOCAL), Goal(), progress=lambda step: None)
+    Traceback (most recent call last):
+    ...
+    fedassay.errors.SettingInvalid: local privacy leaves clients and epsilon both open; one must...
+    """
     solved_for: tuple[str, ...] = ()
     if request.clients is None:
         progress("clients for the target")
@@ -196,7 +202,11 @@ def make_plan(
 
 
 def assumptions(request: SurveyRequest) -> dict[str, float | str]:
-    """What the plan takes the scores to be like."""
+    """What the plan takes the scores to be like.
+
+    >>> assumptions(SurveyRequest(clients=1000, auc=0.8))["auc"]
+    0.8
+    """
     if request.reference is not None:
         assumed: dict[str, float | str] = {"scores": "reference"}
         return (

@@ -43,7 +43,11 @@ _CLEARLY, _TIMES = log(2.0), 3
 
 
 def design_survey(request: SurveyRequest) -> SurveyDesign:
-    """Fill in everything that the request leaves open."""
+    """Fill in everything that the request leaves open.
+
+    >>> design_survey(SurveyRequest(minimum_reports=5)).survey.minimum_reports
+    5
+    """
     check_request(request)
     decode_options = decode_options_for(request.preset, request.buckets)
     if request.preset is Preset.PAPER or request.height is not None:
@@ -94,7 +98,11 @@ def _plain_candidates(request: SurveyRequest, scorer: Scorer) -> list[list[Candi
 
 
 def decode_options_for(preset: Preset, buckets: int | None) -> DecodeOptions:
-    """How a preset reads a tally."""
+    """How a preset reads a tally.
+
+    >>> decode_options_for(Preset.PAPER, None).buckets
+    100
+    """
     if preset is Preset.PAPER:
         return DecodeOptions(smooth=False, reconcile=False, buckets=buckets or PAPER_BUCKETS)
     return DecodeOptions(buckets=buckets)
