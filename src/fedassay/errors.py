@@ -37,6 +37,7 @@ FedassayError
 ├── SurveyMismatch          two things that belong to different surveys
 ├── SurveyRefused           a client declines a survey
 │   ├── BudgetExceeded
+│   │   └── BudgetMissing
 │   └── SurveyRepeated
 ├── TooFewReports           decoding now would break a promise
 └── MissingExtra            a package that this needs is not installed
@@ -192,6 +193,10 @@ class SurveyRefused(FedassayError):
 
 class BudgetExceeded(SurveyRefused):
     """The survey would spend more than a budget of the ledger has left."""
+
+
+class BudgetMissing(BudgetExceeded):
+    """The ledger has limits, and none was set for this data: not even that there is none."""
 
 
 class SurveyRepeated(SurveyRefused):

@@ -4,7 +4,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -26,7 +25,7 @@ from fedassay.errors import RoundAborted, SettingInvalid, TooFewReports
 from fedassay.examples import IntArray
 from fedassay.files import canonical
 from fedassay.ledger import Charge, Ledger
-from tests.flowergrid import CONFIG, InProcessGrid, context_of, written
+from tests.flowergrid import CONFIG, Clock, InProcessGrid, context_of, written
 
 CANARY = 0.7310585786300049
 STAGES = ("keys", "shares", "masked", "confirm", "unmask")
@@ -64,13 +63,13 @@ def settings(folder: Path, **changes: str | int) -> RunSettings:
     if (folder / "roster.json").exists() and changes.get("privacy") not in ("local",):
         config["roster"] = str(folder / "roster.json")
     config.update({name.replace("_", "-"): value for name, value in changes.items()})
-    # Nobody is slow here: whoever has not answered at once never will.
-    return replace(RunSettings.from_config(config), stage_seconds=0.2, quiet_seconds=0.1)
+    return RunSettings.from_config(config)
 
 
 @pytest.fixture(autouse=True)
-def _polls_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversation, "_POLL_SECONDS", 0.02)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine loses no site: stages are over by this clock, not by the wall's."""
+    monkeypatch.setattr(conversation, "time", Clock())
 
 
 def configs(sites: list[Hospital]) -> dict[int, Mapping[str, str]]:

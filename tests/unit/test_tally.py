@@ -112,6 +112,7 @@ HOSTILE: list[tuple[str, Any]] = [
     ("counters", [2**60] * WIDTH),
     ("counters", [10**400] * WIDTH),
     ("counters", [-1] * WIDTH),
+    ("counters", [100, -1] + [100] * (WIDTH - 2)),
     ("counters", [float("nan")] * WIDTH),
     ("counters", None),
     ("report_ids", None),

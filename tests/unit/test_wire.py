@@ -35,9 +35,10 @@ def message(
     encoding: int,
     fingerprint: bytes = SURVEY.fingerprint,
     head: bytes = b"FASR\x02",
+    zero: int = 0,
 ) -> bytes:
     """A report laid out by hand, with a checksum that fits."""
-    content = head + bytes([encoding, 255, 0]) + fingerprint + REPORT_ID
+    content = head + bytes([encoding, 255, zero]) + fingerprint + REPORT_ID
     content += struct.pack("<I", items) + body
     return content + struct.pack("<I", zlib.crc32(content))
 
@@ -123,15 +124,26 @@ def test_a_declared_size_that_lies_is_refused(items: int, encoding: int) -> None
         message(b"", 0, encoding=2),
         message(b"", 0, encoding=1, head=b"FASR\x01"),
         message(b"", 0, encoding=1, head=b"PAR1\x02"),
+        message(b"", 0, encoding=1, zero=1),
+        message(b"", 0, encoding=1, zero=255),
     ],
     ids=[
         "falling", "repeated", "beyond", "negative index", "negative first", "short dense",
-        "empty dense", "unknown encoding", "version 1", "other magic",
+        "empty dense", "unknown encoding", "version 1", "other magic", "reserved 1", "reserved 255",
     ],
 )  # fmt: skip
 def test_a_forged_report_with_a_right_checksum_is_malformed(forged: bytes) -> None:
     with pytest.raises(ReportMalformed):
         decode(forged, SURVEY)
+
+
+@pytest.mark.parametrize("level", [0, 1, 2, 254])
+def test_a_report_names_a_level_where_there_is_one_and_none_otherwise(level: int) -> None:
+    """This survey's reports are on all levels: 255. A report on one of them is no report to it."""
+    good = message(b"", 0, encoding=1)
+    content = good[:6] + bytes([level]) + good[7:-4]
+    with pytest.raises(ReportMalformed, match="level is 255"):
+        decode(content + struct.pack("<I", zlib.crc32(content)), SURVEY)
 
 
 def test_a_report_to_another_survey_is_foreign() -> None:
