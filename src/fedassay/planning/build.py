@@ -16,7 +16,13 @@ def build_survey(
     hierarchy: AnyLevels,
     budget: tuple[Fraction, ...] | None = None,
 ) -> Survey:
-    """The survey whose levels share epsilon or clients as the budget says; evenly by default."""
+    """The survey whose levels share epsilon or clients as the budget says; evenly by default.
+
+    >>> from fedassay.hierarchy import Hierarchy
+    >>> request = SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction(1), clients=1000)
+    >>> build_survey(request, Grid.uniform(8), Hierarchy.flat(8)).mechanisms[0].kind
+    'oue'
+    """
     levels = hierarchy.levels
     if budget is not None and (len(budget) != levels or sum(budget) != 1 or min(budget) <= 0):
         raise SettingInvalid(
@@ -34,7 +40,15 @@ def build_survey(
 
 
 def rebuilt_survey(request: SurveyRequest, like: Survey) -> Survey:
-    """A survey of the same grid, levels and shares for another epsilon or number of clients."""
+    """A survey of the same grid, levels and shares for another epsilon or number of clients.
+
+    >>> from fedassay.hierarchy import Hierarchy
+    >>> request = SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction(1), clients=1000)
+    >>> survey = build_survey(request, Grid.uniform(8), Hierarchy.flat(8))
+    >>> other = SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction(2), clients=1000)
+    >>> rebuilt_survey(other, survey).epsilon
+    Fraction(2, 1)
+    """
     budget = None
     if isinstance(like.level_policy, OneLevel):
         budget = like.level_policy.client_fractions

@@ -75,7 +75,10 @@ class SurveyRequest:
 
 
 def check_request(request: SurveyRequest) -> None:
-    """Raise `SettingInvalid` unless the request can be kept."""
+    """Raise `SettingInvalid` unless the request can be kept.
+
+    >>> check_request(SurveyRequest(clients=100))
+    """
     height, fanout = request.height, request.fanout
     if height is not None and not 1 <= height <= 20:
         raise SettingInvalid(f"height must be from 1 to 20; found {height}.")
@@ -163,13 +166,19 @@ def _check_privacy(request: SurveyRequest) -> None:
 
 
 def check_buckets(buckets: int | None) -> None:
-    """Raise unless a number of buckets, where one is given, is from 1 to 65536."""
+    """Raise unless a number of buckets, where one is given, is from 1 to 65536.
+
+    >>> check_buckets(100)
+    """
     if buckets is not None and not 1 <= buckets <= 2**16:
         raise SettingInvalid(f"buckets must be from 1 to 65536; found {buckets}.")
 
 
 def check_thresholds(thresholds: Sequence[float]) -> None:
-    """Raise unless all thresholds lie in [0, 1]."""
+    """Raise unless all thresholds lie in [0, 1].
+
+    >>> check_thresholds([0.2, 0.8])
+    """
     for threshold in thresholds:
         if not 0.0 <= threshold <= 1.0:
             raise SettingInvalid(f"a threshold must lie in [0, 1]; found {threshold}. Scores do.")
