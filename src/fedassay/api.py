@@ -7,6 +7,7 @@ a seed goes to `simulate` alone.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from fractions import Fraction
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Unpack
@@ -40,6 +41,7 @@ from fedassay.simulation.simulate import counted_rows
 from fedassay.survey import SURVEY_FORMAT, Survey
 from fedassay.survey_json import load_survey
 from fedassay.tally import Tally, TallyBuilder
+from fedassay.tally_file import KeptTally, is_tally_file
 from fedassay.wire import Message, messages
 
 LARGEST_SEED = 2**64
@@ -79,6 +81,7 @@ def simulate(
         privacy=privacy,
         epsilon=epsilon,
         clients=cohort.clients,
+        dropouts=Fraction(0),
         thresholds=points,
         reference=reference,
     )
@@ -237,8 +240,8 @@ def plan(
     return make_plan(request, goal, thresholds=points, progress=lambda _: None)
 
 
-def load(path: str | Path) -> Survey | Assessment | Calibrator:
-    """Read any file that fedassay wrote: a survey, an assessment or a calibrator.
+def load(path: str | Path) -> Survey | Assessment | Calibrator | KeptTally:
+    """Read any file that fedassay wrote: a survey, an assessment, a calibrator or a tally.
 
     >>> import fedassay, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -247,6 +250,8 @@ def load(path: str | Path) -> Survey | Assessment | Calibrator:
     <Survey ...: secure, 16,460 cells>
     """
     place = as_path(path)
+    if is_tally_file(place):
+        return KeptTally.load(place)
     content = read_object(place)
     kind = content.get("format") if isinstance(content, dict) else None
     if kind not in _LOADERS:

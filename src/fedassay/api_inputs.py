@@ -41,6 +41,8 @@ class SurveySettings(TypedDict, total=False):
     unit: UnitKind | Unit | str
     max_examples: int
     minimum_reports: int
+    dropouts: Number
+    """Share of the clients that may stay away, where minimum_reports is left open."""
     positive_rate: float
     auc: float
     allow_empty: bool
@@ -103,6 +105,8 @@ def survey_request(
     unit = as_unit(asked.pop("unit", UnitKind.EXAMPLE), asked.pop("max_examples", 1))
     if "budget" in asked:
         asked["budget"] = as_shares(asked["budget"])
+    if "dropouts" in asked:
+        asked["dropouts"] = as_fraction(asked["dropouts"], "the share of dropouts")
     if "reference" in asked:
         asked["reference"] = as_reference(asked["reference"])
     return SurveyRequest(

@@ -49,6 +49,9 @@ class OneLevel:
     check that it did not choose.
 
     Guarantee: the choice does not depend on the data, so a client pays for one level only.
+
+    >>> OneLevel((Fraction(1, 3), Fraction(2, 3))).to_json()["client_fractions"]
+    ['1/3', '2/3']
     """
 
     client_fractions: tuple[Fraction, ...]
@@ -97,13 +100,11 @@ class Survey:
     report carries.
 
     >>> survey = Survey(
-    ...     privacy=Privacy.SECURE,
-    ...     grid=Grid.uniform(4),
-    ...     hierarchy=Hierarchy.flat(4),
-    ...     mechanisms=(Exact(),),
+    ...     privacy=Privacy.SECURE, grid=Grid.uniform(4), hierarchy=Hierarchy.flat(4),
+    ...     mechanisms=(Exact(),), minimum_reports=10,
     ... )
-    >>> survey.epsilon is None, survey.minimum_reports
-    (True, 2)
+    >>> survey.is_exact, len(survey.fingerprint)
+    (True, 32)
     """
 
     privacy: Privacy

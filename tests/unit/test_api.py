@@ -73,7 +73,7 @@ def test_a_newcomers_ten_lines_run(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     # Noise at epsilon 1/3 over few cells: ten standard deviations.
     assert tallied.histogram().total == pytest.approx(4000, abs=1000)
     assert made.is_enough
-    assert made.found == ("clients",)
+    assert made.solved_for == ("clients",)
 
 
 # --- The same figures as the command line -------------------------------------------------
@@ -198,7 +198,6 @@ def test_tables_of_every_kind_go_by_names_of_columns(kind: str) -> None:
         "privacy": "distributed",
         "epsilon": 1,
         "minimum_reports": 2,
-        "seed": 5,
     }
     named = fedassay.simulate("y", "s", data=table, clients="who", seed=5, **settings)
     plain = fedassay.simulate(LABELS, SCORES, clients=CLIENTS, seed=5, **settings)

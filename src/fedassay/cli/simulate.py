@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,7 +30,12 @@ from fedassay.planning.search import (
 from fedassay.randomness import SimulatedRandomness
 from fedassay.report.charts import write_plots
 from fedassay.simulation.heldout import HeldOut, held_out, split_clients
-from fedassay.simulation.simulate import counted_rows, kept_rows, tally_clients, tally_each_client
+from fedassay.simulation.simulate import (
+    counted_rows,
+    rows_counted,
+    tally_clients,
+    tally_each_client,
+)
 from fedassay.tables.reading import read_clients, read_reference
 from fedassay.tables.sources import row_count
 
@@ -128,6 +134,7 @@ def simulate_command(
         privacy=privacy,
         epsilon=options.fraction_option(epsilon, "epsilon"),
         clients=cohort.clients,
+        dropouts=Fraction(0),
         examples=counted_rows(cohort, Unit(unit, max_examples)),
         positive_rate=positive_rate,
         preset=preset,
@@ -152,7 +159,7 @@ def simulate_command(
     content: dict[str, Any] = {
         "format": SIMULATION_FORMAT,
         "rows": len(cohort.examples),
-        "rows_kept": kept_rows(cohort, request.unit),
+        "rows_kept": rows_counted(design.survey, cohort),
         "clients": cohort.clients,
         "guarantee": design.survey.guarantee.sentence(),
         "exact": exact,
@@ -267,11 +274,11 @@ def print_results(
     survey, rows = assessment.survey, len(cohort.examples)
     held = "each row a client" if cohort.client_of_row is None else f"{cohort.clients:,} clients"
     voice.say(f"{rows:,} rows, {held}. {survey.guarantee.sentence()}")
-    kept = kept_rows(cohort, survey.unit)
+    kept = rows_counted(survey, cohort)
     if kept < rows:
         voice.say(
-            f"Counted {kept:,} of these rows: at most {survey.unit.max_examples:,} of each client, "
-            "drawn at random. Raise --max-examples to count more."
+            f"Counted {kept:,} of these rows: drawn at random of each client, since "
+            f"the survey protects {survey.unit}. Raise --max-examples to count more."
         )
     if len(results) > 1:
         voice.say(f"Trial {len(results)} of {len(results)}, and the mean error of all:")

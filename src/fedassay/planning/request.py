@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from math import floor
 
 import numpy as np
 
@@ -69,6 +70,8 @@ class SurveyRequest:
     reference: Examples | FloatArray | None = None
     unit: Unit = Unit()
     minimum_reports: int | None = None
+    dropouts: Fraction = Fraction(1, 10)
+    """Share of the clients that may stay away, where minimum_reports is left open."""
     colluders: int = 0
     allow_empty: bool = False
     level_by_hash: bool = False
@@ -80,9 +83,24 @@ class SurveyRequest:
         _check_ranges(self)
         _check_contradictions(self)
 
+    @property
+    def fewest_reports(self) -> int:
+        """What shared noise is sized for: minimum_reports, or all clients but the dropouts.
+
+        >>> SurveyRequest(clients=1000).fewest_reports
+        900
+        """
+        if self.minimum_reports is not None:
+            return self.minimum_reports
+        clients = self.clients or 2
+        return max(floor(clients * (1 - self.dropouts)), min(clients, self.colluders + 1), 2)
+
 
 def check_request(request: SurveyRequest) -> None:
-    """Raise `SettingInvalid` while a survey cannot be made because something is left open."""
+    """Raise `SettingInvalid` while a survey cannot be made because something is left open.
+
+    >>> check_request(SurveyRequest(clients=100))
+    """
     require_type(request, SurveyRequest, "a request", "fedassay.new_survey takes its settings.")
     match request.privacy:
         case Privacy.SECURE:
@@ -141,6 +159,12 @@ def _check_ranges(request: SurveyRequest) -> None:
         if value is not None:
             require_whole(value, name, 1, MAX_CLIENTS)
     require_whole(request.colluders, "colluders", 0, MAX_CLIENTS)
+    require_fraction(request.dropouts, "the share of dropouts")
+    if not 0 <= request.dropouts < 1:
+        raise SettingInvalid(
+            f"the share of dropouts must be from 0 to below 1; found {float(request.dropouts):g}. "
+            "Write Fraction(1, 10) where one client in ten may stay away."
+        )
     rate, auc = request.positive_rate, request.auc
     if rate is not None and not 0.0 < require_number(rate, "a positive rate") < 1.0:
         raise SettingInvalid(
@@ -208,11 +232,17 @@ def _check_noise_shares(request: SurveyRequest) -> None:
 
 
 def check_buckets(buckets: int | None) -> None:
-    """Raise unless a number of buckets, where one is given, is from 1 to 65536."""
+    """Raise unless a number of buckets, where one is given, is from 1 to 65536.
+
+    >>> check_buckets(100)
+    """
     if buckets is not None:
         require_whole(buckets, "buckets", 1, MAX_BUCKETS)
 
 
 def check_thresholds(thresholds: Sequence[float]) -> None:
-    """Raise unless all thresholds lie in [0, 1]."""
+    """Raise unless all thresholds lie in [0, 1].
+
+    >>> check_thresholds([0.2, 0.8])
+    """
     require_thresholds(thresholds)

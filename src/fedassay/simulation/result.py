@@ -11,7 +11,7 @@ from fedassay.examples import ScoredClients
 from fedassay.metrics.exact_rows import row_metrics
 from fedassay.planning.search import SurveyDesign
 from fedassay.randomness import SimulatedRandomness
-from fedassay.simulation.simulate import kept_rows, tally_clients
+from fedassay.simulation.simulate import rows_counted, tally_clients
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,6 +71,6 @@ def simulated_assessment(
         thresholds,
         exact_values=row_metrics(cohort.examples, thresholds),
         rows=len(cohort.examples),
-        counted=kept_rows(cohort, design.survey.unit),
+        counted=rows_counted(design.survey, cohort),
         clients=None if cohort.client_of_row is None else cohort.clients,
     )

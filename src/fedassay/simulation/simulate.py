@@ -56,13 +56,13 @@ def counted_rows(cohort: ScoredClients, unit: Unit) -> int:
     return min(rows, cohort.clients * unit.max_examples) if unit.kind is UnitKind.CLIENT else rows
 
 
-def kept_rows(cohort: ScoredClients, unit: Unit) -> int:
-    """How many rows a federation counts: each client gives at most as many as its unit says."""
-    if unit.kind is UnitKind.EXAMPLE:
+def rows_counted(survey: Survey, cohort: ScoredClients) -> int:
+    """How many rows count, where the unit allows only so many of each client."""
+    if cohort.client_of_row is None or survey.unit.kind is not UnitKind.CLIENT:
         return len(cohort.examples)
-    if cohort.client_of_row is None:
-        return cohort.clients
-    return int(np.minimum(np.bincount(cohort.client_of_row), unit.max_examples).sum())
+    most = 1 if survey.is_local else survey.unit.max_examples
+    held = np.bincount(cohort.client_of_row, minlength=cohort.clients)
+    return int(np.minimum(held, most).sum())
 
 
 def _limited(
