@@ -8,7 +8,7 @@ from fedassay.errors import TooFewReports
 from fedassay.examples import FloatArray
 from fedassay.hierarchy import Hierarchy
 from fedassay.histogram import ScoreHistogram
-from fedassay.mechanisms import Law
+from fedassay.mechanisms import Law, Privacy
 from fedassay.noise import (
     DenseNoise,
     NoiseModel,
@@ -104,10 +104,11 @@ def require_enough(survey: Survey, tally: Tally) -> None:
     for level, reports in enumerate(tally.reports):
         missing = survey.minimum_reports - reports
         if missing > 0:
+            # Only shared noise depends on the crowd: local reports protect themselves.
             why = (
-                "before anything is decoded"
-                if survey.epsilon is None
-                else f"or epsilon={float(survey.epsilon):g} would not hold"
+                f"or epsilon={float(survey.epsilon):g} would not hold"
+                if survey.privacy is Privacy.DISTRIBUTED and survey.epsilon is not None
+                else "before anything is decoded"
             )
             raise TooFewReports(
                 f"this survey needs at least {survey.minimum_reports} reports on every level "

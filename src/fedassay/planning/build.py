@@ -75,14 +75,15 @@ def _distributed(
     request: SurveyRequest, grid: Grid, hierarchy: AnyLevels, shares: tuple[Fraction, ...]
 ) -> Survey:
     levels = hierarchy.levels
-    minimum = request.minimum_reports or request.clients or 2
+    minimum = request.fewest_reports
     epsilon = request.epsilon or Fraction(1)
     policy: LevelPolicy = EveryLevel()
     spent = [epsilon * share for share in shares]
     if request.levels is LevelChoice.BATCHES and levels > 1:
         policy, spent = OneLevel(shares, request.level_by_hash), [epsilon] * levels
         # Leave room for the luck of the draw: a batch may come out smaller than its share.
-        minimum = request.minimum_reports or max(2, int(minimum * min(shares) * 9 / 10))
+        clients = request.clients or 2
+        minimum = request.minimum_reports or max(2, int(clients * min(shares) * 9 / 10))
     return Survey(
         privacy=request.privacy,
         grid=grid,
