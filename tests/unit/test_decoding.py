@@ -8,6 +8,7 @@ import pytest
 from fedassay import DecodeOptions, Survey
 from fedassay.decoding import decode
 from fedassay.draws import draw_tally
+from fedassay.examples import IntArray
 from fedassay.mechanisms import RandomizedResponse
 from tests.laws import FloatArray
 from tests.surveys import local_survey
@@ -15,12 +16,12 @@ from tests.surveys import local_survey
 CELLS = 16
 
 
-def uneven(rows: int) -> np.ndarray:
+def uneven(rows: int) -> IntArray:
     """Half of the rows in one cell, the others spread over both labels."""
     shares = np.full((2, CELLS), 0.3 / (CELLS - 1))
     shares[0, 0], shares[1, 0] = 0.5, 0.02
     shares[1, 1:] = 0.18 / (CELLS - 1)
-    counts = np.floor(rows * shares).astype(np.int64)
+    counts: IntArray = np.floor(rows * shares).astype(np.int64)
     counts[0, 0] += rows - counts.sum()
     return counts
 
@@ -55,7 +56,7 @@ def test_levels_that_are_joined_stay_right_on_average(kinds: str, rows: int) -> 
     assert (ratio < 1.3).all()
 
 
-def exact_variance(survey: Survey, counts: np.ndarray, weights: FloatArray) -> float:
+def exact_variance(survey: Survey, counts: IntArray, weights: FloatArray) -> float:
     """The variance of debiased counts of randomised response, from each client's own law.
 
     Whoever holds value k sends value j with probability P[k, j], and exactly one: the
