@@ -2,7 +2,7 @@
 
 from benchmarks.page import Aim, Section
 from benchmarks.timing import best_of, microseconds, three_digits
-from fedassay.client import ClientPolicy, answer, make_answer
+from fedassay.client import OPEN_POLICY, answer, make_answer
 from fedassay.examples import Examples
 from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy
@@ -50,7 +50,7 @@ def measure(*, quick: bool) -> Section:
 
 
 def _steps(survey: Survey, runs: int) -> dict[str, float]:
-    randomness, policy = SystemRandomness(), ClientPolicy()
+    randomness, policy = SystemRandomness(), OPEN_POLICY
     examples = Examples.of([1], [0.62])
     counts = survey.grid.count(examples)
     made = make_answer(survey, counts, randomness=randomness)

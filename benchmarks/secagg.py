@@ -10,7 +10,8 @@ from flwr.common.secure_aggregation.crypto import shamir as theirs
 
 from benchmarks.page import Aim, Section
 from benchmarks.timing import race, shown, three_digits
-from fedassay import ClientPolicy, Exact, Grid, Hierarchy, Survey, SystemRandomness
+from fedassay import Exact, Grid, Hierarchy, Survey, SystemRandomness
+from fedassay.client import OPEN_POLICY
 from fedassay.mechanisms import Privacy
 from fedassay.secagg import (
     Identity,
@@ -131,7 +132,7 @@ class _Cohort:
         self.server = SecAggServer(self.terms, roster=roster)
         self.clients = {
             str(i): SecAggClient.start(
-                self.terms, self.survey, member, policy=ClientPolicy(), randomness=_RANDOM
+                self.terms, self.survey, member, policy=OPEN_POLICY, randomness=_RANDOM
             )
             for i, member in enumerate(self.members)
         }

@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fedassay import ClientPolicy, Exact, Grid, Hierarchy, Survey, SystemRandomness
+from fedassay import Exact, Grid, Hierarchy, Survey, SystemRandomness
+from fedassay.client import OPEN_POLICY
 from fedassay.examples import IntArray
 from fedassay.mechanisms import Privacy
 from fedassay.secagg import (
@@ -67,7 +68,7 @@ class Federation:
         digest = None if roster is None else roster.digest
         terms = Terms.of(chosen, randomness=RANDOM, roster=digest)
         parties = {
-            str(i): kind.start(terms, chosen, member, policy=ClientPolicy(), randomness=RANDOM)
+            str(i): kind.start(terms, chosen, member, policy=OPEN_POLICY, randomness=RANDOM)
             for i, member in enumerate(members)
         }
         generator = np.random.default_rng(7)

@@ -63,7 +63,7 @@ def walk(federation: Federation) -> int:
         {
             "privacy": "secure",
             "sites": len(hospitals),
-            "minimum-reports": 3,
+            "minimum-reports": 4,
             "roster": str(folder / "roster.json"),
             "quiet-seconds": 12,
             "output": str(output),

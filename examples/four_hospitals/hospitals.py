@@ -1,4 +1,4 @@
-"""The four hospitals: their tables, parts of the bundled sample, and their folders."""
+"""The four hospitals and a clinic: their tables, parts of the bundled sample, and their folders."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ from fedassay.engines.flower.site_setup import (
 from fedassay.examples import IntArray
 from fedassay.tables.reading import Columns, read_clients
 
-NAMES = ("north", "east", "south", "west")
-_ROWS = (30_000, 20_000, 10_000, 5_000)
+NAMES = ("north", "east", "south", "west", "clinic")
+_ROWS = (30_000, 20_000, 10_000, 5_000, 1_000)
 SCORE, LABEL = "risk", "outcome"
 
 
@@ -80,7 +80,12 @@ def open_hospitals(folder: Path, *, pinned: bool = True) -> list[Hospital]:
 
 
 def open_hospital(
-    folder: Path, examples: Examples, *, pinned: bool = True, smallest_cohort: int = 3
+    folder: Path,
+    examples: Examples,
+    *,
+    pinned: bool = True,
+    smallest_cohort: int = 3,
+    colluders: int | None = None,
 ) -> Hospital:
     """One hospital's table and folder."""
     scores = folder / "scores"
@@ -92,8 +97,10 @@ def open_hospital(
         data_folder=scores,
         largest_epsilon=Fraction(5),
         budget=Fraction(20),
+        reason="made-up hospitals with public rows",
         exact_sums=True,
         smallest_cohort=smallest_cohort,
+        colluders=colluders,
         pinned=pinned,
     )
     prepare_site(folder / "site", wishes)

@@ -10,13 +10,13 @@ import numpy as np
 from fedassay.errors import SettingInvalid, SurveyRefused
 from fedassay.examples import Examples, IntArray
 from fedassay.level_draw import choose_level, hashed_level, levels_of_reports
-from fedassay.mechanisms import LocalMechanism, SharingMechanism, UnitKind
+from fedassay.mechanisms import LocalMechanism, Privacy, SharingMechanism, UnitKind
 from fedassay.mechanisms.sampling import Dice
 from fedassay.randomness import Randomness
+from fedassay.report_ids import REPORT_ID_BYTES
 from fedassay.survey import OneLevel, Survey
 from fedassay.wire import (
     MAX_BLOCK_BYTES,
-    REPORT_ID_BYTES,
     Block,
     Message,
     Report,
@@ -24,38 +24,108 @@ from fedassay.wire import (
     row_bytes,
 )
 
+CEILING = Fraction(10)
+"""No client answers a survey that spends more, whatever its policy says; e^10 is 22,026 to 1."""
 
-@dataclass(frozen=True, slots=True)
+
+def default_epsilon(privacy: Privacy) -> Fraction:
+    """The most that a client spends on one survey unless it was told otherwise."""
+    match privacy:
+        case Privacy.SECURE | Privacy.DISTRIBUTED:
+            return Fraction(1)
+        case Privacy.LOCAL:
+            return Fraction(5)
+
+
+def most_cells(privacy: Privacy) -> int:
+    """The most cells that a client answers: several times what the planner ever chooses.
+
+    More than that measures nothing better, but tells more of each row, costs the client
+    more work, or is meant to.
+    """
+    match privacy:
+        case Privacy.SECURE:
+            return 2**17
+        case Privacy.DISTRIBUTED:
+            return 2**14
+        case Privacy.LOCAL:
+            return 2**13
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClientPolicy:
-    """What a client accepts; a survey outside it is refused, whoever sent it."""
+    """What a client accepts; a survey outside it is refused, whoever sent it.
+
+    Without arguments it is closed: no exact sums, and no more than `default_epsilon`.
+    """
 
     smallest_cohort: int = 1
+    colluders: int = 0
+    """How many others may work together with the server: a survey must withstand as many."""
     largest_epsilon: Fraction | None = None
-    """The most that one survey may spend; None accepts any, and exact sums too."""
+    """The most that one survey may spend, up to `CEILING`; None for `default_epsilon`."""
+    exact_sums: bool = False
+    """Whether sums without noise may be revealed."""
     model_digests: frozenset[str] = field(default_factory=frozenset)
     """Digests of the models this client will assess; empty accepts any."""
 
+    def __post_init__(self) -> None:
+        if self.largest_epsilon is not None and not 0 < self.largest_epsilon <= CEILING:
+            raise SettingInvalid(
+                f"a client's largest epsilon must be above 0 and at most {CEILING}, the most that "
+                f"any client answers; found {float(self.largest_epsilon):g}. Common choices lie "
+                "between 0.1 and 5."
+            )
+
     def check(self, survey: Survey) -> None:
         """Raise `SurveyRefused` when the survey asks for more than this client gives."""
+        self._check_crowd(survey)
+        self._check_epsilon(survey)
+        most = most_cells(survey.privacy)
+        if survey.grid.cells > most:
+            raise SurveyRefused(
+                f"this client answers {survey.privacy.value} surveys of at most {most:,} cells; "
+                f"this one has {survey.grid.cells:,}. Start a survey with fewer cells."
+            )
+        if self.model_digests and survey.model_digest not in self.model_digests:
+            raise SurveyRefused(
+                "this client assesses only models it knows; the survey names another, or none. "
+                "Set the survey's model digest, or add the model to the client's policy."
+            )
+
+    def _check_crowd(self, survey: Survey) -> None:
         honest = survey.minimum_reports - survey.colluders
         if honest < self.smallest_cohort:
             raise SurveyRefused(
                 f"this client answers only in a crowd of at least {self.smallest_cohort}; the "
                 f"survey guarantees {honest}. Raise its minimum_reports."
             )
-        if self.largest_epsilon is not None:
-            epsilon = survey.epsilon
-            if epsilon is None or epsilon > self.largest_epsilon:
-                asked = "no noise at all" if epsilon is None else f"epsilon {float(epsilon):g}"
-                raise SurveyRefused(
-                    f"this client spends at most epsilon {float(self.largest_epsilon):g} on a "
-                    f"survey; this one asks for {asked}. Lower its epsilon."
-                )
-        if self.model_digests and survey.model_digest not in self.model_digests:
+        if survey.colluders < self.colluders:
             raise SurveyRefused(
-                "this client assesses only models it knows; the survey names another, or none. "
-                "Set the survey's model digest, or add the model to the client's policy."
+                f"this client answers only where {self.colluders} others may work together with "
+                f"the server and learn nothing more; the survey withstands {survey.colluders}. "
+                f"Set its colluders to {self.colluders}, and minimum_reports so much higher."
             )
+
+    def _check_epsilon(self, survey: Survey) -> None:
+        epsilon = survey.epsilon
+        if epsilon is None:
+            if not self.exact_sums:
+                raise SurveyRefused(
+                    "this client reveals no sum without noise; the survey asks for exact sums. "
+                    "Choose distributed or local privacy, or allow exact sums."
+                )
+            return
+        most = self.largest_epsilon or default_epsilon(survey.privacy)
+        if epsilon > most:
+            raise SurveyRefused(
+                f"this client spends at most epsilon {float(most):g} on a survey; this one asks "
+                f"for epsilon {float(epsilon):g}. Lower its epsilon."
+            )
+
+
+OPEN_POLICY = ClientPolicy(largest_epsilon=CEILING, exact_sums=True)
+"""All that any client may answer: for simulations and tests, where nobody's rows are at stake."""
 
 
 class Account(Protocol):
@@ -146,6 +216,19 @@ def _check_counts(survey: Survey, leaf_counts: IntArray) -> None:
         )
 
 
+def rows_counted(survey: Survey, rows: int) -> int:
+    """How many of a client's rows an answer counts; the others are left out at random."""
+    return min(rows, _most_rows(survey) or rows)
+
+
+def _most_rows(survey: Survey) -> int | None:
+    """The most rows of a client that count, where the unit limits them."""
+    if survey.unit.kind is not UnitKind.CLIENT:
+        return None
+    # A locally private client sends one report, whatever it holds.
+    return 1 if survey.is_local else survey.unit.max_examples
+
+
 def make_answer(
     survey: Survey,
     leaf_counts: IntArray,
@@ -155,9 +238,8 @@ def make_answer(
 ) -> Answer:
     """Turn counts into messages: `answer_counts` without the client's checks, for simulation."""
     dice = Dice(randomness)
-    if survey.unit.kind is UnitKind.CLIENT:
-        # A locally private client sends one report, whatever it holds.
-        most = 1 if survey.is_local else survey.unit.max_examples
+    most = _most_rows(survey)
+    if most is not None:
         leaf_counts = at_most(leaf_counts, most, dice)
     level = None
     if isinstance(survey.level_policy, OneLevel):

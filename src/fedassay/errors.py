@@ -3,6 +3,7 @@
 FedassayError
 ├── DataError               a scored table breaks a rule
 │   ├── ScoreOutOfRange
+│   ├── ValueMissing
 │   ├── LabelInvalid
 │   ├── SingleClass
 │   ├── NoRows
@@ -36,8 +37,10 @@ FedassayError
 ├── SurveyMismatch          two things that belong to different surveys
 ├── SurveyRefused           a client declines a survey
 │   ├── BudgetExceeded
+│   │   └── BudgetMissing
 │   └── SurveyRepeated
 ├── TooFewReports           decoding now would break a promise
+├── TallyClosed             adding to what was released would break one
 └── MissingExtra            a package that this needs is not installed
 
 A message names the rule, what was found, and the remedy. On a client it never
@@ -54,7 +57,11 @@ class DataError(FedassayError):
 
 
 class ScoreOutOfRange(DataError):
-    """A score is NaN, infinite or outside [0, 1]."""
+    """A score is infinite or outside [0, 1]."""
+
+
+class ValueMissing(DataError):
+    """A row lacks its score or its label: an empty cell, a null or NaN."""
 
 
 class LabelInvalid(DataError):
@@ -189,12 +196,20 @@ class BudgetExceeded(SurveyRefused):
     """The survey would spend more than a budget of the ledger has left."""
 
 
+class BudgetMissing(BudgetExceeded):
+    """The ledger has limits, and none was set for this data: not even that there is none."""
+
+
 class SurveyRepeated(SurveyRefused):
     """The survey was charged before on the same data."""
 
 
 class TooFewReports(FedassayError):
     """Fewer reports than the survey's guarantee needs."""
+
+
+class TallyClosed(FedassayError):
+    """Adding reports to a released tally, or releasing a part of one, would break a promise."""
 
 
 class MissingExtra(FedassayError, ImportError):

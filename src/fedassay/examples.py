@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fedassay.errors import ColumnTypeInvalid, LabelInvalid, NoRows, ScoreOutOfRange
+from fedassay.errors import ColumnTypeInvalid, LabelInvalid, NoRows, ScoreOutOfRange, ValueMissing
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -74,12 +74,13 @@ def checked_scores(y_score: npt.ArrayLike) -> FloatArray:
     scores = np.array(raw, dtype=np.float64)
     # A comparison with NaN is false, so this one test also finds NaN.
     if len(scores) and not (scores.min() >= 0.0 and scores.max() <= 1.0):
+        _require_values(scores, "score")
         wrong = ~((scores >= 0.0) & (scores <= 1.0))
         first = int(np.argmax(wrong))
         raise ScoreOutOfRange(
             f"scores must lie in [0, 1]; item {first + 1} of {len(scores)} does not, "
             f"{int(np.count_nonzero(wrong))} in all (values withheld). "
-            "Map scores to probabilities and drop missing ones first."
+            "Divide percentages by 100; map other scores to probabilities first."
         )
     return scores
 
@@ -102,6 +103,7 @@ def checked_labels(y_true: npt.ArrayLike) -> LabelArray:
     minus = raw == -1
     known = ones | zeros | minus
     if not known.all():
+        _require_values(raw, "label")
         first = int(np.argmin(known))
         raise LabelInvalid(
             f"labels must be {{0, 1}}, {{-1, 1}} or booleans; item {first + 1} of {len(raw)} is "
@@ -126,3 +128,13 @@ def _one_column(values: npt.ArrayLike, what: str) -> npt.NDArray[np.generic]:
             "For predict_proba output, pass the positive class: proba[:, 1]."
         )
     return raw
+
+
+def _require_values(values: npt.NDArray[np.generic], what: str) -> None:
+    """Raise `ValueMissing` where numbers are NaN, which is how tables leave a value out."""
+    missing = np.isnan(values.astype(np.float64))
+    if missing.any():
+        raise ValueMissing(
+            f"every row needs a {what}; {int(np.count_nonzero(missing)):,} of {len(values):,} are "
+            "missing (NaN). Drop these rows, or fill them in, first."
+        )

@@ -55,13 +55,14 @@ def _canonical(content: object) -> str:
     if isinstance(content, float):
         return number_text(content)
     if isinstance(content, Mapping):
-        rising = sorted(content, key=lambda name: str(name).encode("utf-16-be"))
+        if not all(isinstance(name, str) for name in content):
+            raise FileInvalid("names in JSON are texts; found another type.")
+        rising = sorted(content, key=lambda name: name.encode("utf-16-be"))
         inside = (
-            f"{json.dumps(str(key), ensure_ascii=False)}:{_canonical(content[key])}"
-            for key in rising
+            f"{json.dumps(name, ensure_ascii=False)}:{_canonical(content[name])}" for name in rising
         )
         return f"{{{','.join(inside)}}}"
-    if isinstance(content, Sequence):
+    if isinstance(content, Sequence) and not isinstance(content, bytes | bytearray | memoryview):
         return f"[{','.join(map(_canonical, content))}]"
     raise FileInvalid(f"JSON has no {type(content).__name__}.")
 
@@ -77,7 +78,8 @@ def number_text(value: float) -> str:
     if value == 0.0:
         return "0"
     sign = "-" if value < 0.0 else ""
-    mantissa, _, exponent = repr(abs(value)).partition("e")
+    # A numpy float has a repr of its own.
+    mantissa, _, exponent = float.__repr__(abs(value)).partition("e")
     whole, _, part = mantissa.partition(".")
     digits = (whole + part).lstrip("0")
     # The value is 0.digits x 10^point.

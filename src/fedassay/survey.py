@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fedassay.errors import SettingInvalid
-from fedassay.files import PUBLIC, canonical, write_json
+from fedassay.files import PUBLIC, canonical, write_whole
 from fedassay.grid import Grid
 from fedassay.hierarchy import AnyLevels, Hierarchy, Interleaved
 from fedassay.mechanisms import (
@@ -46,6 +46,9 @@ class OneLevel:
     check that it did not choose.
 
     Guarantee: the choice does not depend on the data, so a client pays for one level only.
+
+    >>> OneLevel((Fraction(1, 3), Fraction(2, 3))).to_json()["client_fractions"]
+    ['1/3', '2/3']
     """
 
     client_fractions: tuple[Fraction, ...]
@@ -66,6 +69,11 @@ class OneLevel:
                 "the levels' shares of clients must be positive and add up to 1; found "
                 f"{', '.join(map(str, self.client_fractions))}."
             )
+        if max(fraction.denominator for fraction in self.client_fractions) >= 10**12:
+            raise SettingInvalid(
+                "the levels' shares of clients must be simple fractions (denominators below "
+                "1e12), so that a file can hold them; found a longer one. Round them."
+            )
 
 
 LevelPolicy = EveryLevel | OneLevel
@@ -77,6 +85,13 @@ class Survey:
 
     Both sides hold the same canonical JSON; its SHA-256 is the fingerprint that every
     report carries.
+
+    >>> survey = Survey(
+    ...     privacy=Privacy.SECURE, grid=Grid.uniform(4), hierarchy=Hierarchy.flat(4),
+    ...     mechanisms=(Exact(),), minimum_reports=10,
+    ... )
+    >>> survey.is_exact, len(survey.fingerprint)
+    (True, 32)
     """
 
     privacy: Privacy
@@ -276,5 +291,9 @@ class Survey:
         }
 
     def save(self, path: str | Path) -> None:
-        """Write the survey file, whole or not at all; everybody may read it."""
-        write_json(Path(path), self.to_json(), mode=PUBLIC)
+        """Write the survey file, whole or not at all; everybody may read it.
+
+        It is the canonical JSON and a newline: without that newline, the fingerprint is
+        the SHA-256 of the file itself.
+        """
+        write_whole(Path(path), canonical(self.to_json()) + b"\n", mode=PUBLIC)

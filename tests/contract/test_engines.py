@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedassay import (
-    ClientPolicy,
     Examples,
     Grid,
     Hierarchy,
@@ -24,7 +23,7 @@ from fedassay import (
     Tally,
     design_survey,
 )
-from fedassay.client import answer_counts
+from fedassay.client import OPEN_POLICY, answer_counts
 from fedassay.engines.base import Engine
 from fedassay.engines.flower.federate import OverFlower
 from fedassay.engines.flower.settings import RunSettings
@@ -53,7 +52,7 @@ def reports_in(folder: Path, survey: Survey, scored: ScoredClients) -> Engine:
     folder.mkdir()
     for number, examples in enumerate(clients(scored)):
         answered = answer_counts(
-            survey, survey.grid.count(examples), randomness=SYSTEM, policy=ClientPolicy()
+            survey, survey.grid.count(examples), randomness=SYSTEM, policy=OPEN_POLICY
         )
         write_answer(answered, folder / f"{number}.fa")
     return ReportFiles([folder])
@@ -63,7 +62,7 @@ def over_flower(folder: Path, survey: Survey, scored: ScoredClients) -> Engine:
     """Every client is a site with a folder of its own."""
     sites = {
         number: open_hospital(
-            folder / str(number), examples, pinned=False, smallest_cohort=1
+            folder / str(number), examples, pinned=False, smallest_cohort=1, colluders=0
         ).config
         for number, examples in enumerate(clients(scored))
     }
@@ -163,7 +162,7 @@ def test_files_give_the_counters_of_the_simulation(
             path,
             Columns("s", "y"),
             randomness=SystemRandomness(),
-            policy=ClientPolicy(),
+            policy=OPEN_POLICY,
         )
         write_answer(answer, tmp_path / f"{site}.fa")
         received = list(read_messages(tmp_path / f"{site}.fa", survey))

@@ -25,8 +25,8 @@ from fedassay.ledger import Charge, Ledger
 CANARY = 0.7310585786300049
 CANARY_BYTES = struct.pack("<d", CANARY)
 SETTINGS: dict[str, str | int | float] = {
-    "sites": 4,
-    "minimum-reports": 3,
+    "sites": 5,
+    "minimum-reports": 4,
     "examples": 65_000,
     "stage-seconds": 120,
     "quiet-seconds": 20,
@@ -129,10 +129,10 @@ def test_four_hospitals_one_killed_under_each_privacy_model(
     pins = {"roster": str(tmp_path / "roster.json")}
     found, assessment = run({"privacy": "secure", **pins}, "Stage shares:")
     survey = assessment.survey
-    assert assessment.tally.reports == (3,) * survey.hierarchy.levels
+    assert assessment.tally.reports == (4,) * survey.hierarchy.levels
     assert (assessment.tally.counters == exact_sum(survey, survivors)).all()
     assert "silent at stage masked" in found.log
-    assert [charges(hospital) for hospital in hospitals] == [[None], [None], [None], []]
+    assert [charges(hospital) for hospital in hospitals] == [*[[None]] * 4, []]
 
     assert federation.wait_for_end("stranger") != 0
     assert "Failed to activate SuperNode" in federation.log("stranger")
@@ -141,21 +141,21 @@ def test_four_hospitals_one_killed_under_each_privacy_model(
     federation.restart_site(victim.name, victim.key, victim.config)
     _, assessment = run({"privacy": "distributed", "epsilon": "1", **pins}, "Stage keys:")
     survey = assessment.survey
-    assert assessment.tally.reports == (3,) * survey.hierarchy.levels
+    assert assessment.tally.reports == (4,) * survey.hierarchy.levels
     noise = assessment.tally.counters - exact_sum(survey, survivors)
     # Discrete Laplace noise of scale at most 3 / epsilon in each of fewer than 2,000 cells passes
     # this bound with probability below 1e-9.
     assert 0 < np.abs(noise).max() < 3 * math.log(2_000 / 1e-9) * survey.hierarchy.levels
-    assert [charges(hospital) for hospital in survivors] == [[None, "1"]] * 3
+    assert [charges(hospital) for hospital in survivors] == [[None, "1"]] * 4
     assert charges(victim) == []
 
     federation.restart_site(victim.name, victim.key, victim.config)
     # This run brings another app along; the sites answer with the one that they installed.
     _, assessment = run(
-        {"privacy": "local", "epsilon": "5"}, "4 sites are connected.", spying_app(tmp_path)
+        {"privacy": "local", "epsilon": "5"}, "5 sites are connected.", spying_app(tmp_path)
     )
     assert sum(assessment.tally.reports) == sum(len(site.examples) for site in survivors)
-    assert [charges(hospital) for hospital in survivors] == [[None, "1", "5"]] * 3
+    assert [charges(hospital) for hospital in survivors] == [[None, "1", "5"]] * 4
     assert charges(victim) == []
     assert not (tmp_path / "loot").exists()
     assert not any((tmp_path / "homes" / site.name / "apps").exists() for site in survivors)

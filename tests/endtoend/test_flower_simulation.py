@@ -18,11 +18,11 @@ def test_the_same_app_runs_in_flowers_simulation_runtime(tmp_path: Path) -> None
         (tmp_path / f"{number}.toml").write_text("".join(lines))
     output = tmp_path / "assessment.json"
     with Federation(tmp_path) as federation:
-        federation.start_superlink(virtual_sites=4)
+        federation.start_superlink(virtual_sites=5)
         run = federation.run(
             {
                 "privacy": "secure",
-                "sites": 4,
+                "sites": 5,
                 "simulation": str(tmp_path),
                 "output": str(output),
             }
@@ -31,5 +31,5 @@ def test_the_same_app_runs_in_flowers_simulation_runtime(tmp_path: Path) -> None
     assessment = Assessment.load(output)
     exact = np.sum([site.counters(assessment.survey) for site in hospitals], axis=0)
     assert assessment.tally.counters.tolist() == exact.tolist()
-    assert assessment.tally.reports == (4,)
+    assert assessment.tally.reports == (5,)
     assert leftovers(tmp_path) == []

@@ -35,13 +35,20 @@ def examples(seed: int) -> Examples:
 def test_trouble_ends_in_clear_errors_and_the_next_run_works(tmp_path: Path) -> None:
     make_certificates(tmp_path / "certificates", ["127.0.0.1"])
     hospitals = [
-        open_hospital(tmp_path / name, examples(seed), pinned=False)
+        open_hospital(tmp_path / name, examples(seed), pinned=False, colluders=0)
         for seed, name in enumerate(("north", "east", "south", "west", "early"))
     ]
     *sound, west, early = hospitals
     table = {"scores": [CANARY, 0.5], "outcome": [1, 0]}
     pq.write_table(pa.table(table), west.folder / "scores" / "scores.parquet")
-    settings = {**SETTINGS, "privacy": "distributed", "epsilon": "1", "sites": 4}
+    settings = {
+        **SETTINGS,
+        "privacy": "distributed",
+        "epsilon": "1",
+        "sites": 4,
+        "minimum-reports": 3,
+    }
+    settings["colluders"] = 0
     output = tmp_path / "assessment.json"
     skew = Path(__file__).parent / "skew"
     with Federation(tmp_path) as federation:

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from fedassay import ClientPolicy, Examples, SystemRandomness, answer
+from fedassay import Examples, SystemRandomness, answer
+from fedassay.client import OPEN_POLICY
 from fedassay.engines.report_files import write_answer
 from fedassay.errors import FedassayError, LedgerRolledBack
 from fedassay.ledger import Budget, Checkpoint, Ledger, LedgerAccount, Part
@@ -124,7 +125,7 @@ def test_a_kill_at_any_system_call_of_an_answer_never_loses_a_charge(folder: Fol
 
     def work(announce: Announce) -> None:
         sent = answer(
-            NEXT, rows, randomness=SystemRandomness(), policy=ClientPolicy(), account=account
+            NEXT, rows, randomness=SystemRandomness(), policy=OPEN_POLICY, account=account
         )
         write_answer(sent, report)
         announce()

@@ -28,7 +28,7 @@ answer = fedassay.answer(
     load_survey(survey),
     fedassay.Examples.of([0, 0, 1], [0.2, 0.4, 0.9]),
     randomness=fedassay.SystemRandomness(),
-    policy=fedassay.ClientPolicy(smallest_cohort=1),
+    policy=fedassay.ClientPolicy(smallest_cohort=1, exact_sums=True),
     account=LedgerAccount(Ledger.create(ledger), Part("ward-3")),
 )
 report.write_bytes(answer.to_bytes())
@@ -97,8 +97,8 @@ def test_every_layer_of_a_client_imports_slim() -> None:
             "matplotlib is needed for drawing; install it with: pip install 'fedassay[all]'",
         ),
         (
-            "from pathlib import Path; from fedassay.tables.reading import column_names\n"
-            "column_names(Path('rows.csv'))",
+            "from pathlib import Path; from fedassay.tables.sources import row_count\n"
+            "row_count(Path('rows.parquet'))",
             "pyarrow is needed for tables; install it with: pip install 'fedassay[all]'",
         ),
         (

@@ -41,7 +41,7 @@ from fedassay.calibration import (
     fit_sigmoid,
     fit_temperature,
 )
-from fedassay.errors import FileInvalid, ScoreOutOfRange, SettingInvalid, SingleClass
+from fedassay.errors import FileInvalid, ScoreOutOfRange, SettingInvalid, SingleClass, ValueMissing
 from fedassay.hierarchy import Hierarchy
 from fedassay.noise import TreeNoise
 
@@ -257,9 +257,11 @@ def test_a_wrong_calibrator_file_is_refused(tmp_path: Path, old: str, new: str, 
 
 def test_scores_outside_the_range_are_refused_when_applied() -> None:
     found = fit_binning(ScoreHistogram.from_scores(*drawn(500)))
-    for bad in (1.01, -0.1, np.nan):
+    for bad in (1.01, -0.1):
         with pytest.raises(ScoreOutOfRange):
             found.predict([0.5, bad])
+    with pytest.raises(ValueMissing):
+        found.predict([0.5, np.nan])
 
 
 def test_a_step_belongs_to_the_bucket_below_its_edge() -> None:

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import binomtest, chisquare, hypergeom
 
 from fedassay import ClientPolicy, Examples, Survey, SystemRandomness, Unit, answer
-from fedassay.client import at_most, make_answer
+from fedassay.client import OPEN_POLICY, at_most, make_answer
 from fedassay.errors import SurveyRefused
 from fedassay.mechanisms import UnitKind
 from fedassay.mechanisms.grr import values_of
@@ -55,12 +55,12 @@ def test_a_client_as_the_unit_sends_one_report_whatever_it_holds() -> None:
 def test_a_client_with_nothing_answers_only_where_it_may() -> None:
     nothing = Examples.of(np.array([], dtype=int), np.array([]))
     with pytest.raises(SurveyRefused, match="empty clients"):
-        answer(TWO_LEVELS, nothing, randomness=SystemRandomness(), policy=ClientPolicy())
+        answer(TWO_LEVELS, nothing, randomness=SystemRandomness(), policy=OPEN_POLICY)
     for kinds in ("oue oue", "grr grr", "grr oue"):
         survey = local_survey(cells=8, fanouts=(2, 4), kinds=kinds, allow_empty=True)
-        sent = answer(survey, nothing, randomness=SystemRandomness(), policy=ClientPolicy())
+        sent = answer(survey, nothing, randomness=SystemRandomness(), policy=OPEN_POLICY)
         one = answer(
-            survey, Examples.of([1], [0.3]), randomness=SystemRandomness(), policy=ClientPolicy()
+            survey, Examples.of([1], [0.3]), randomness=SystemRandomness(), policy=OPEN_POLICY
         )
         assert sum(message.reports for message in sent.messages) == 1
         assert sum(message.reports for message in one.messages) == 1

@@ -8,23 +8,32 @@ from fedassay.errors import (
     LabelInvalid,
     NoRows,
     ScoreOutOfRange,
+    ValueMissing,
 )
 
 CANARY = 0.7312345
 
 
-@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf"), -CANARY, 1 + CANARY])
+@pytest.mark.parametrize("bad", [float("inf"), -float("inf"), -CANARY, 1 + CANARY])
 def test_a_score_outside_zero_to_one_is_refused_and_withheld(bad: float) -> None:
     with pytest.raises(ScoreOutOfRange, match=r"item 3 of 4") as caught:
         Examples.of([0, 1, 0, 1], [0.1, 0.2, bad, 0.4])
     assert "7312345" not in str(caught.value)
 
 
-@pytest.mark.parametrize("bad", [7, -7, 2, 0.5, float("nan"), float("inf")])
+@pytest.mark.parametrize("bad", [7, -7, 2, 0.5, float("inf")])
 def test_a_label_of_neither_class_is_refused_and_withheld(bad: float) -> None:
     with pytest.raises(LabelInvalid, match=r"item 2 of 3") as caught:
         Examples.of([0, bad, 1], [0.1, 0.2, 0.3])
     assert "7" not in str(caught.value)
+
+
+def test_a_missing_value_is_called_missing_and_counted() -> None:
+    gap = float("nan")
+    with pytest.raises(ValueMissing, match=r"a score; 2 of 4 are missing .* Drop these rows"):
+        Examples.of([0, 1, 0, 1], [gap, 0.2, gap, 1.5])
+    with pytest.raises(ValueMissing, match=r"a label; 1 of 3 are missing"):
+        Examples.of([0, gap, 7], [0.1, 0.2, 0.3])
 
 
 def test_two_codings_at_once_are_refused() -> None:

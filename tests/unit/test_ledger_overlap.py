@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedassay import ClientPolicy, Grid, Hierarchy, Polya, Survey, SystemRandomness, Unit
-from fedassay.client import answer_counts
+from fedassay import Grid, Hierarchy, Polya, Survey, SystemRandomness, Unit
+from fedassay.client import OPEN_POLICY, answer_counts
 from fedassay.errors import BudgetExceeded, SurveyRepeated
 from fedassay.ledger import EVER, Budget, Ledger, LedgerAccount, Part, Window
 from fedassay.mechanisms import Privacy, UnitKind
@@ -102,7 +102,7 @@ def charge(path: Path, text: str) -> None:
         survey,
         np.ones((2, survey.grid.cells), dtype=np.int64),
         randomness=SystemRandomness(),
-        policy=ClientPolicy(),
+        policy=OPEN_POLICY,
         account=LedgerAccount(ledger, Part(data, window, group), again=again),
     )
 
@@ -127,6 +127,7 @@ def test_each_case_is_charged_or_refused_as_documented(
             "refused: budget": "budget of epsilon",
             "refused: exact sum": "exact sums",
             "refused: unit": "budget per client",
+            "refused: no budget": "has no budget",
         }[outcome]
         with pytest.raises(kind, match=reason):
             charge(ledger.path, asked)

@@ -1,4 +1,4 @@
-"""Levels drawn from a public hash of the client's id."""
+"""Levels drawn without looking at the data: at random, or from a public hash of an id."""
 
 from collections import Counter
 from dataclasses import replace
@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fedassay import (
-    ClientPolicy,
     Examples,
+    Grid,
     OneLevel,
     Privacy,
     Survey,
@@ -18,9 +18,13 @@ from fedassay import (
     answer,
     design_survey,
 )
+from fedassay.client import OPEN_POLICY
 from fedassay.errors import SettingInvalid
-from fedassay.level_draw import hashed_level
+from fedassay.hierarchy import Interleaved
+from fedassay.level_draw import hashed_level, level_ends, levels_of_reports
+from fedassay.mechanisms import UnaryEncoding
 from fedassay.survey_json import survey_from_json
+from tests.randomness import ScriptedRandomness
 
 SURVEY = design_survey(
     SurveyRequest(
@@ -34,7 +38,7 @@ def level_of(client_id: str | None, score: float, survey: Survey = SURVEY) -> in
         survey,
         Examples.of(np.array([1]), np.array([score])),
         randomness=SystemRandomness(),
-        policy=ClientPolicy(),
+        policy=OPEN_POLICY,
         client_id=client_id,
     )
     return found.messages[0].level
@@ -72,3 +76,39 @@ def test_the_option_survives_the_survey_file() -> None:
     assert again == SURVEY
     assert isinstance(again.level_policy, OneLevel)
     assert again.level_policy.by_hash
+
+
+def with_fractions(*fractions: Fraction) -> Survey:
+    """A survey whose levels are these shares of the clients."""
+    step = len(fractions)
+    levels = Interleaved(step + 1, step)
+    return Survey(
+        privacy=Privacy.LOCAL,
+        grid=Grid.uniform(step + 1),
+        hierarchy=levels,
+        mechanisms=(UnaryEncoding(Fraction(1)),) * step,
+        level_policy=OneLevel(fractions),
+    )
+
+
+def levels_of_words(survey: Survey, words: list[int]) -> list[int]:
+    randomness = ScriptedRandomness(b"".join(word.to_bytes(4, "little") for word in words))
+    return [int(level) for level in levels_of_reports(survey, len(words), randomness)]
+
+
+def test_the_level_changes_at_the_whole_number_below_its_fraction_of_2_to_the_32() -> None:
+    """Literals: 2^32 / 3 = 1431655765.33, 2^32 / 7 = 613566756.57."""
+    thirds = with_fractions(Fraction(1, 3), Fraction(1, 3), Fraction(1, 3))
+    words = [0, 1431655764, 1431655765, 2863311529, 2863311530, 2**32 - 1]
+    assert levels_of_words(thirds, words) == [0, 0, 1, 1, 2, 2]
+    sevenths = with_fractions(Fraction(1, 7), Fraction(6, 7))
+    assert levels_of_words(sevenths, [613566755, 613566756]) == [0, 1]
+
+
+def test_fractions_that_no_float_holds_still_end_where_whole_numbers_say() -> None:
+    policy = OneLevel((Fraction(1, 7),) * 7)
+    assert level_ends(policy) == [k * 2**32 // 7 for k in range(1, 8)]
+    tenths = OneLevel((Fraction(1, 10),) * 10)
+    assert level_ends(tenths)[4] == 2**31
+    # Added up as floats they stop short of 1.
+    assert np.cumsum([0.1] * 10)[-1] != 1.0

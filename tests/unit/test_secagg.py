@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fedassay import ClientPolicy, Exact, Grid, Hierarchy, OneLevel, Polya, Report, Survey
-from fedassay.client import Answer, answer_counts
+from fedassay import Exact, Grid, Hierarchy, OneLevel, Polya, Report, Survey
+from fedassay.client import OPEN_POLICY, Answer, answer_counts
 from fedassay.decoding import DecodeOptions, decode
 from fedassay.engines.in_process import SimulatedSite, run_round, tally_of
 from fedassay.errors import (
@@ -24,11 +24,11 @@ from fedassay.errors import (
 )
 from fedassay.examples import IntArray
 from fedassay.mechanisms import Privacy
+from fedassay.report_ids import REPORT_ID_BYTES
 from fedassay.secagg import Named, Outcome, SecAggClient, Terms
 from fedassay.secagg.layout import vector_of
 from fedassay.secagg.state import Stage
 from fedassay.secagg.terms import largest_count, required_survivors
-from fedassay.wire import REPORT_ID_BYTES
 from tests.secagg import RANDOM, Federation, flat, members_of
 from tests.surveys import local_survey
 
@@ -133,7 +133,7 @@ def test_noisy_reports_of_the_survivors_are_summed_exactly() -> None:
     )
     counts = np.ones((2, 3), dtype=np.int64)
     answers = [
-        answer_counts(survey, counts, randomness=RANDOM, policy=ClientPolicy()) for _ in range(12)
+        answer_counts(survey, counts, randomness=RANDOM, policy=OPEN_POLICY) for _ in range(12)
     ]
     sites = {
         str(i): SimulatedSite(
@@ -166,7 +166,7 @@ def test_clients_that_report_on_one_level_each_are_summed() -> None:
     clients = required_survivors(survey)
     counts = np.arange(8).reshape(2, 4)
     answers = {
-        str(i): answer_counts(survey, counts, randomness=RANDOM, policy=ClientPolicy())
+        str(i): answer_counts(survey, counts, randomness=RANDOM, policy=OPEN_POLICY)
         for i in range(clients)
     }
     sites = {name: SimulatedSite(Named(name), lambda n=name: answers[n]) for name in answers}  # type: ignore[misc]
@@ -225,10 +225,10 @@ def test_locally_private_surveys_have_nothing_to_hide() -> None:
             Terms.of(survey, randomness=RANDOM),
             survey,
             Named("0"),
-            policy=ClientPolicy(),
+            policy=OPEN_POLICY,
             randomness=RANDOM,
         )
-    answer = answer_counts(survey, counts, randomness=RANDOM, policy=ClientPolicy())
+    answer = answer_counts(survey, counts, randomness=RANDOM, policy=OPEN_POLICY)
     with pytest.raises(SettingInvalid, match="sent as they are"):
         vector_of(survey, answer)
 

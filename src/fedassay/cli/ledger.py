@@ -1,15 +1,14 @@
 """`ledger new`, `show`, `budget`, `history`, `export`, `accept`: for the privacy officer."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from fedassay.cli import options
-from fedassay.cli.accounts import NOBODY, WhoOption, WindowOption, WitnessOption, check_output
-from fedassay.cli.console import err, out
+from fedassay.cli.accounts import NOBODY, WhoOption, WindowOption, WitnessOption
+from fedassay.cli.console import err, plain
 from fedassay.cli.ledger_views import (
     EXPORT_FORMAT,
     balance_table,
@@ -21,6 +20,7 @@ from fedassay.cli.ledger_views import (
     is_about,
     json_lines,
 )
+from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
 from fedassay.errors import LedgerRolledBack, SettingInvalid
 from fedassay.files import write_whole
 from fedassay.ledger import EVER, Budget, Entry, Ledger, Window
@@ -39,7 +39,12 @@ DataOption = Annotated[
 
 
 @app.command("new")
-def new_ledger(file: FileArgument, witness: WitnessOption = None) -> None:
+def new_ledger(
+    file: FileArgument,
+    witness: WitnessOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
     """Make an empty ledger.
 
     [bold]Examples[/bold]
@@ -48,10 +53,11 @@ def new_ledger(file: FileArgument, witness: WitnessOption = None) -> None:
 
       fedassay ledger new ledger.db --witness /mnt/other-disk/ledger.mark
     """
-    Ledger.create(file, witness=witness)
-    out.print(
-        f"Wrote {file}. Set a budget next: fedassay ledger budget {file} --epsilon 1",
-        markup=False,
+    voice = Voice(as_json, quiet)
+    mark = Ledger.create(file, witness=witness).read().mark
+    voice.result(mark.to_json())
+    voice.say(
+        f"Wrote {plain(file)}. Set a budget next: fedassay ledger budget {plain(file)} --epsilon 1"
     )
 
 
@@ -64,7 +70,8 @@ def show_ledger(
         typer.Option("--expect-head", metavar="HASH", help="Head that the ledger must have had."),
     ] = None,
     witness: WitnessOption = None,
-    as_json: options.JsonOption = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Print what is spent and left, per data.
 
@@ -76,6 +83,7 @@ def show_ledger(
 
       fedassay ledger show ledger.db --expect-head 6508e67644a82679
     """
+    voice = Voice(as_json, quiet)
     with err.status("reading the ledger"):
         found = Ledger(file, witness).read()
         balances = found.balances(data_id)
@@ -84,11 +92,9 @@ def show_ledger(
             f"{file}: no entry has head {expect_head[:16]!r}. The file is an older copy or another "
             "ledger; find the newest one. (At least 8 digits are needed.)"
         )
-    if as_json:
-        typer.echo(json.dumps(balances_json(found.mark, balances), allow_nan=False))
-        return
+    voice.result(balances_json(found.mark, balances))
     if balances:
-        out.print(balance_table(balances))
+        voice.say(balance_table(balances))
     if found.losses:
         err.print(
             f"Entries were lost {found.losses} time(s) and the loss was accepted: what is spent "
@@ -96,11 +102,11 @@ def show_ledger(
             style="red",
         )
     if any(balance.unbounded for balance in balances):
-        out.print(
+        voice.say(
             "\nuncovered: exact sums, and surveys per example under a budget per client; they "
             "are recorded, not added up."
         )
-    out.print(f"\n{found.mark.entries:,} entries, head\n{found.head}", markup=False)
+    voice.say(f"\n{found.mark.entries:,} entries, head\n{found.head}")
 
 
 @app.command("budget")
@@ -113,7 +119,9 @@ def budget_command(
     epsilon: Annotated[
         str | None, typer.Option(metavar="E", help="The most that one unit may spend.")
     ] = None,
-    no_limit: Annotated[bool, typer.Option("--no-limit", help="Lift the budget.")] = False,
+    no_limit: Annotated[
+        bool, typer.Option("--unlimited", "--no-limit", help="Lift the limit, on record.")
+    ] = False,
     unit: Annotated[UnitKind, typer.Option(help="Whose spend is limited.")] = UnitKind.EXAMPLE,
     split: Annotated[
         list[str] | None,
@@ -128,6 +136,8 @@ def budget_command(
     ] = False,
     who: WhoOption = NOBODY,
     witness: WitnessOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Set a budget; the old one stays on record. Without --epsilon, print those in force.
 
@@ -142,6 +152,7 @@ def budget_command(
 
       fedassay ledger budget ledger.db --epsilon 8 --delta 1e-6 --unit client
     """
+    voice = Voice(as_json, quiet)
     ledger = Ledger(file, witness)
     unknown = set(split or ()) - {"windows", "groups"}
     if unknown:
@@ -149,7 +160,7 @@ def budget_command(
     if epsilon is None and not no_limit:
         if split or window or delta or allow_exact:
             raise SettingInvalid("a budget needs an epsilon; found none. Add --epsilon E.")
-        _print_budgets(ledger.entries(), data_id)
+        _print_budgets(voice, ledger.entries(), data_id)
         return
     if epsilon is not None and no_limit:
         raise SettingInvalid("a budget has an epsilon or no limit; found both. Leave one out.")
@@ -164,10 +175,10 @@ def budget_command(
         allow_exact=allow_exact,
     )
     entry = ledger.set_budget(budget, who=who)
-    out.print(
+    voice.result(_entry_json(entry))
+    voice.say(
         f"Set for {data_name(budget.data)}: {budget_words(budget)}.\n"
-        f"Ledger entry {entry.number:,}; keep its head elsewhere:\n{entry.head}",
-        markup=False,
+        f"Ledger entry {entry.number:,}; keep its head elsewhere:\n{entry.head}"
     )
 
 
@@ -179,6 +190,8 @@ def verify(
         typer.Option("--rebuild", help="Write what the entries come to anew, from all of them."),
     ] = False,
     witness: WitnessOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Check every entry, the marks, and what the entries come to.
 
@@ -188,11 +201,12 @@ def verify(
 
       fedassay ledger verify ledger.db
     """
+    voice = Voice(as_json, quiet)
     with err.status("reading the ledger"):
         snapshot = Ledger(file, witness).verify(rebuild=rebuild)
-    out.print(
-        f"{snapshot.size:,} entries, each follows from the one before it; head\n{snapshot.head}",
-        markup=False,
+    voice.result(snapshot.mark.to_json())
+    voice.say(
+        f"{snapshot.size:,} entries, each follows from the one before it; head\n{snapshot.head}"
     )
 
 
@@ -204,7 +218,8 @@ def history(
         int | None, typer.Option(min=1, metavar="N", help="Only the last N entries.")
     ] = None,
     witness: WitnessOption = None,
-    as_json: options.JsonOption = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Print entries in order, oldest first.
 
@@ -214,17 +229,15 @@ def history(
 
       fedassay ledger history ledger.db --data-id ward-3 --last 20
     """
+    voice = Voice(as_json, quiet)
     with err.status("reading the ledger"):
         entries = Ledger(file, witness).entries()
     chosen = [entry for entry in entries if is_about(entry, data_id)]
     chosen = chosen[-last:] if last else chosen
-    if as_json:
-        lines = [entry.to_json() for entry in chosen]
-        typer.echo(json.dumps({"format": EXPORT_FORMAT, "entries": lines}))
-        return
-    out.print(history_table(chosen) if chosen else "No entries.")
+    voice.result({"format": EXPORT_FORMAT, "entries": [entry.to_json() for entry in chosen]})
+    voice.say(history_table(chosen) if chosen else "No entries.")
     if any(entry.stamp.clock_went_back for entry in chosen):
-        out.print("\n!: the clock was behind that of an earlier entry.")
+        voice.say("\n!: the clock was behind that of an earlier entry.")
 
 
 @app.command("export")
@@ -234,6 +247,9 @@ def export(
         Path, typer.Option("--output", "-o", metavar="FILE", help="Ends in .jsonl or .csv.")
     ],
     witness: WitnessOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    force: ForceOption = False,
 ) -> None:
     """Write all entries as JSON Lines or CSV, with the hash chain.
 
@@ -243,19 +259,18 @@ def export(
 
       fedassay ledger export ledger.db -o ledger.csv
     """
+    voice = Voice(as_json, quiet)
     writers = {".jsonl": json_lines, ".csv": csv_text}
     if output.suffix not in writers:
         raise SettingInvalid(
             f"an export ends in .jsonl or .csv; found {output.name[-40:]!r}. Rename it."
         )
-    check_output(output, file, mark_path(file), witness, account=None)
+    check_output(output, file, mark_path(file), witness, force=force)
     with err.status("writing the export"):
         found = Ledger(file, witness).read()
         write_whole(output, writers[output.suffix](found.mark, found.entries).encode())
-    out.print(
-        f"Wrote {output}: {len(found.entries):,} entries, head\n{found.head}",
-        markup=False,
-    )
+    voice.result({**found.mark.to_json(), "output": str(output)})
+    voice.say(f"Wrote {plain(output)}: {len(found.entries):,} entries, head\n{found.head}")
 
 
 @app.command("accept")
@@ -263,6 +278,8 @@ def accept(
     file: FileArgument,
     who: Annotated[str, typer.Option("--who", metavar="NAME", help="Who takes this on.")],
     witness: WitnessOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Go on with a ledger that lost entries; that it did stays on record.
 
@@ -273,25 +290,33 @@ def accept(
 
       fedassay ledger accept ledger.db --who "privacy officer"
     """
+    voice = Voice(as_json, quiet)
     entry = Ledger(file, witness).accept_loss(who=who)
+    voice.result({"format": EXPORT_FORMAT, "entries": []} if entry is None else _entry_json(entry))
     if entry is None:
-        out.print("Nothing is missing; nothing was written.")
+        voice.say("Nothing is missing; nothing was written.")
         return
-    out.print(
+    voice.say(
         "Recorded that entries were lost. What is spent is at least what the ledger shows; lower "
         f"its budgets accordingly.\nLedger entry {entry.number:,}; keep its head elsewhere:\n"
-        f"{entry.head}",
-        markup=False,
+        f"{entry.head}"
     )
 
 
-def _print_budgets(entries: Sequence[Entry], data_id: str | None) -> None:
+def _entry_json(entry: Entry) -> dict[str, Any]:
+    return {"format": EXPORT_FORMAT, "entries": [entry.to_json()]}
+
+
+def _print_budgets(voice: Voice, entries: Sequence[Entry], data_id: str | None) -> None:
     latest = {
         (entry.content.data, entry.content.window): entry.content
         for entry in entries
         if isinstance(entry.content, Budget) and data_id in (None, entry.content.data)
     }
+    voice.result(
+        {"format": EXPORT_FORMAT, "budgets": [budget.to_json() for budget in latest.values()]}
+    )
     for budget in latest.values():
-        out.print(f"{data_name(budget.data)}: {budget_words(budget)}", markup=False)
+        voice.say(f"{data_name(budget.data)}: {budget_words(budget)}")
     if not latest:
-        out.print("No budget is set: everything is recorded and nothing is refused but repeats.")
+        voice.say("No budget is set: everything is recorded and nothing is refused but repeats.")

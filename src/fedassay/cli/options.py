@@ -12,29 +12,40 @@ from fedassay.files import parse_fraction
 from fedassay.mechanisms import Privacy, UnitKind
 from fedassay.planning.request import LevelChoice, Preset
 
-ScoreOption = Annotated[str, typer.Option("--score", metavar="COL", help="Column with scores.")]
-LabelOption = Annotated[str, typer.Option("--label", metavar="COL", help="Column with labels.")]
-ClientOption = Annotated[
-    str | None,
-    typer.Option("--client", metavar="COL", help="Column that names each row's client."),
-]
+SHAPE = "The survey"
+
 PrivacyOption = Annotated[Privacy, typer.Option("--privacy", help="Privacy model.")]
 PresetOption = Annotated[
-    Preset, typer.Option("--preset", help="The best we know, or the paper's own choices.")
+    Preset,
+    typer.Option(
+        "--preset", help="The best we know, or the paper's own choices.", rich_help_panel=SHAPE
+    ),
 ]
 HeightOption = Annotated[
-    int | None, typer.Option("--height", metavar="H", help="Levels of the tree: F^H leaf cells.")
+    int | None,
+    typer.Option(
+        "--height", metavar="H", help="Levels of the tree: F^H leaf cells.", rich_help_panel=SHAPE
+    ),
 ]
 FanoutOption = Annotated[
-    int | None, typer.Option("--fanout", metavar="F", help="Children per cell (default 2).")
+    int | None,
+    typer.Option(
+        "--fanout", metavar="F", help="Children per cell (default 2).", rich_help_panel=SHAPE
+    ),
 ]
 BucketsOption = Annotated[
-    int | None, typer.Option("--buckets", metavar="B", help="Merge cells into B quantile buckets.")
+    int | None,
+    typer.Option(
+        "--buckets", metavar="B", help="Merge cells into B quantile buckets.", rich_help_panel=SHAPE
+    ),
 ]
 ReferenceOption = Annotated[
     Path | None,
     typer.Option(
-        "--reference", metavar="FILE", help="Public scores whose quantiles shape the grid."
+        "--reference",
+        metavar="FILE",
+        help="Public scores whose quantiles shape the grid.",
+        rich_help_panel=SHAPE,
     ),
 ]
 ThresholdOption = Annotated[
@@ -43,36 +54,65 @@ ThresholdOption = Annotated[
 ]
 MinimumOption = Annotated[
     int | None,
-    typer.Option("--minimum-reports", metavar="N", help="Decode nothing below N reports."),
+    typer.Option(
+        "--minimum-reports",
+        metavar="N",
+        help="Decode nothing below N reports.",
+        rich_help_panel=SHAPE,
+    ),
 ]
 EpsilonOption = Annotated[
     str | None,
     typer.Option("--epsilon", metavar="E", help="Privacy budget of the survey: 1, 0.5 or 1/3."),
 ]
 ColludersOption = Annotated[
-    int, typer.Option("--colluders", metavar="C", help="Clients that may conspire at no loss.")
+    int,
+    typer.Option(
+        "--colluders",
+        metavar="C",
+        help="Clients that may conspire at no loss.",
+        rich_help_panel=SHAPE,
+    ),
 ]
-UnitOption = Annotated[UnitKind, typer.Option("--unit", help="What is protected.")]
+UnitOption = Annotated[
+    UnitKind, typer.Option("--unit", help="What is protected.", rich_help_panel=SHAPE)
+]
 MaxExamplesOption = Annotated[
     int,
-    typer.Option("--max-examples", metavar="K", help="Most examples of a client (--unit client)."),
+    typer.Option(
+        "--max-examples",
+        metavar="K",
+        help="Most examples of a client (--unit client).",
+        rich_help_panel=SHAPE,
+    ),
 ]
 RateOption = Annotated[
     float | None,
-    typer.Option("--positive-rate", metavar="P", help="Expected share of positives."),
+    typer.Option(
+        "--positive-rate", metavar="P", help="Expected share of positives.", rich_help_panel=SHAPE
+    ),
 ]
 LevelsOption = Annotated[
-    LevelChoice, typer.Option("--levels", help="Split epsilon over levels, or clients.")
+    LevelChoice,
+    typer.Option("--levels", help="Split epsilon over levels, or clients.", rich_help_panel=SHAPE),
 ]
 BudgetOption = Annotated[
     str | None,
-    typer.Option("--budget", metavar="A,B,...", help="Shares of epsilon per level, top down."),
+    typer.Option(
+        "--budget",
+        metavar="A,B,...",
+        help="Shares of epsilon per level, top down.",
+        rich_help_panel=SHAPE,
+    ),
 ]
 EmptyOption = Annotated[
     bool,
-    typer.Option("--allow-empty", help="Clients without examples answer too (--privacy local)."),
+    typer.Option(
+        "--allow-empty",
+        help="Clients without examples answer too (--privacy local).",
+        rich_help_panel=SHAPE,
+    ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 def fraction_option(text: str | None, name: str) -> Fraction | None:

@@ -1,6 +1,5 @@
 """`fedassay plan`: is there enough data, and if not, what would make it enough?"""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import isfinite
@@ -10,9 +9,11 @@ from typing import Annotated
 import numpy as np
 import typer
 from rich.table import Table
+from rich.text import Text
 
-from fedassay.cli import options
-from fedassay.cli.console import err, out
+from fedassay.cli import columns, options
+from fedassay.cli.console import err, plain
+from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
 from fedassay.errors import SettingInvalid
 from fedassay.mechanisms import Privacy
 from fedassay.metrics.named import AT_THRESHOLD, metric_name
@@ -22,7 +23,7 @@ from fedassay.planning.plan import DEFAULT_ERROR, Goal, Plan, Progress, assumpti
 from fedassay.planning.request import Preset, SurveyRequest
 from fedassay.planning.solve import Target
 from fedassay.report.plan_chart import write_plan_plot
-from fedassay.tables.reading import Columns, read_reference
+from fedassay.tables.reading import read_reference
 
 
 def plan(
@@ -39,8 +40,12 @@ def plan(
         float | None, typer.Option(metavar="A", help="Assumed ROC AUC, where no reference is.")
     ] = None,
     reference: options.ReferenceOption = None,
-    score: options.ScoreOption = "score",
-    label: options.LabelOption = "label",
+    score: columns.ScoreOption = None,
+    label: columns.LabelOption = None,
+    positive: columns.PositiveOption = None,
+    scale: columns.ScaleOption = 1.0,
+    separator: columns.SeparatorOption = None,
+    decimal: columns.DecimalOption = ".",
     target_error: Annotated[
         float | None,
         typer.Option(metavar="E", help=f"Error to stay below (default {DEFAULT_ERROR})."),
@@ -68,7 +73,9 @@ def plan(
             help="Split epsilon over boundaries, evaluation, calibration, monitoring.",
         ),
     ] = None,
-    as_json: options.JsonOption = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    force: ForceOption = False,
 ) -> None:
     """Predict every metric's error before anybody answers.
 
@@ -80,11 +87,15 @@ def plan(
 
       fedassay plan --privacy local --clients 100000 --target-error 0.01 --metric recall@0.3
 
-      fedassay plan --privacy local --epsilon 5 --clients 50000 --reference train.parquet -o s.json
+      fedassay plan --clients 50000 --reference train.parquet --score s --label y -o survey.json
 
       fedassay plan --privacy local --epsilon 5 --clients 200000 --pipeline evaluation,calibration=2
     """
     thresholds = tuple(dict.fromkeys(threshold or (0.5,)))
+    voice = Voice(as_json, quiet)
+    for path in (output, plot):
+        if path is not None:
+            check_output(path, reference, force=force)
     if clients is None and target_error is None:
         raise SettingInvalid(
             "a plan starts from a number of clients or from a target error; found neither. "
@@ -103,6 +114,15 @@ def plan(
         ),
         power,
     )
+    tables = columns.TableOptions(
+        score=score,
+        label=label,
+        positive=positive,
+        scale=scale,
+        separator=separator,
+        decimal=decimal,
+        quiet=quiet,
+    )
     request = SurveyRequest(
         privacy=privacy,
         epsilon=options.fraction_option(epsilon, "epsilon"),
@@ -112,7 +132,9 @@ def plan(
         auc=auc,
         preset=preset,
         thresholds=() if preset is Preset.PAPER else thresholds,
-        reference=None if reference is None else read_reference(reference, Columns(score, label)),
+        reference=None
+        if reference is None
+        else read_reference(reference, tables.for_reference(reference)),
         minimum_reports=minimum_reports,
         colluders=colluders,
     )
@@ -124,10 +146,8 @@ def plan(
             )
         with working() as say:
             split = split_epsilon(request, pipeline, goal.target.metric, say)
-        if as_json:
-            typer.echo(json.dumps(split.to_json(), allow_nan=False))
-        else:
-            print_pipeline(split)
+        voice.result(split.to_json())
+        print_pipeline(split, voice)
         return
     with working() as say:
         made = make_plan(request, goal, thresholds=thresholds, progress=say)
@@ -135,13 +155,11 @@ def plan(
             write_plan_plot(made, plot, progress=say)
     if output is not None:
         made.design.survey.save(output)
-    if as_json:
-        typer.echo(json.dumps(made.to_json(), allow_nan=False))
-        return
-    print_plan(made)
+    voice.result(made.to_json())
+    print_plan(made, voice)
     for path in (output, plot):
         if path is not None:
-            out.print(f"Wrote {path}.", markup=False)
+            voice.say(f"Wrote {plain(path)}.")
 
 
 def split_epsilon(
@@ -171,7 +189,7 @@ def split_epsilon(
     )
 
 
-def print_pipeline(split: PipelinePlan) -> None:
+def print_pipeline(split: PipelinePlan, voice: Voice) -> None:
     """Print what each survey spends and how good it will be."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("survey", no_wrap=True)
@@ -187,11 +205,10 @@ def print_pipeline(split: PipelinePlan) -> None:
             f"{each.error:.2g}",
             each.stage.measure,
         )
-    out.print(table)
-    out.print(
+    voice.say(table)
+    voice.say(
         f"\nA client that answers all of them spends epsilon {split.epsilon}, by sequential "
         f"composition.\nThe metric is {split.metric}.",
-        markup=False,
     )
 
 
@@ -205,7 +222,7 @@ def working() -> Iterator[Progress]:
         yield lambda what: status.update(f"{what} ...")
 
 
-def print_plan(made: Plan) -> None:
+def print_plan(made: Plan, voice: Voice) -> None:
     """Print the survey's shape, a table of predicted errors, and the verdict."""
     survey = made.design.survey
     assumed = assumptions(made.request)
@@ -216,23 +233,21 @@ def print_plan(made: Plan) -> None:
         f"{assumed['positive_rate']:.3g} positives"
     )
     cells = "/".join(f"{cells:,}" for cells in survey.hierarchy.cells_per_level)
-    out.print(
+    voice.say(
         f"{survey.grid.cells:,} cells in {survey.hierarchy.levels} level(s) ({cells}), "
         f"for {scores}.\n{survey.guarantee.sentence()}\n",
-        markup=False,
     )
-    out.print(predictions_table(made.forecasts))
+    voice.say(predictions_table(made.forecasts))
     if assumed["scores"] == "reference":
-        out.print(f"\nECE after calibrating from this survey: about {made.calibrated_ece:.2g}.")
+        voice.say(f"\nECE after calibrating from this survey: about {made.calibrated_ece:.2g}.")
     if isfinite(made.detectable):
-        out.print(
+        voice.say(
             f"\nTwo models are told apart in {made.goal.target.metric} from a difference of "
             f"{made.detectable:.2g} on,\nwith power {made.goal.power:g}, by two such surveys of "
             "different clients.",
-            markup=False,
         )
-    out.print()
-    out.print(made.verdict, style="green" if made.is_enough else "yellow", markup=False)
+    voice.say()
+    voice.say(Text(made.verdict, style="green" if made.is_enough else "yellow"))
 
 
 def predictions_table(forecasts: dict[str, ErrorForecast]) -> Table:

@@ -1,8 +1,8 @@
 """`fedassay simulate`: would a federation over this table give good answers?"""
 
-import json
 import time
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,8 +10,9 @@ import numpy as np
 import typer
 
 from fedassay.assessment import Assessment, estimates_json
-from fedassay.cli import options
-from fedassay.cli.console import err, estimates_table, out, progress, reasons
+from fedassay.cli import columns, options
+from fedassay.cli.console import err, estimates_table, plain, progress, reasons
+from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
 from fedassay.decoding import decode
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.estimate import Estimate
@@ -28,10 +29,12 @@ from fedassay.planning.search import (
 from fedassay.randomness import SimulatedRandomness
 from fedassay.report.charts import write_plots
 from fedassay.simulation.heldout import HeldOut, held_out, split_clients
-from fedassay.simulation.simulate import tally_clients, tally_each_client
-from fedassay.tables.reading import Columns, read_clients, read_reference, row_count
+from fedassay.simulation.simulate import rows_counted, tally_clients, tally_each_client
+from fedassay.tables.reading import read_clients, read_reference
+from fedassay.tables.sources import row_count
 
 SIMULATION_FORMAT = "fedassay.simulation/1"
+_RESULTS = ("assessment.json", "simulation.json", "curves.png")
 
 _EXAMPLES = """
 [bold]Examples[/bold]
@@ -44,45 +47,57 @@ _EXAMPLES = """
 
   fedassay simulate scores.csv --client hospital --threshold 0.3 --threshold 0.7 --json
 
+  fedassay simulate scores.csv --separator tab --positive yes --scale 100
+
   fedassay simulate scores.csv --preset paper --height 12 --buckets 50 --out result/
 """
 
 
 def simulate_command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Scored table: CSV or Parquet.")],
-    score: options.ScoreOption = "score",
-    label: options.LabelOption = "label",
-    client: options.ClientOption = None,
+    score: columns.ScoreOption = None,
+    label: columns.LabelOption = None,
+    client: columns.ClientOption = None,
     privacy: options.PrivacyOption = Privacy.SECURE,
     epsilon: options.EpsilonOption = None,
-    preset: options.PresetOption = Preset.DEFAULT,
-    height: options.HeightOption = None,
-    fanout: options.FanoutOption = None,
-    buckets: options.BucketsOption = None,
-    reference: options.ReferenceOption = None,
     threshold: options.ThresholdOption = None,
-    minimum_reports: options.MinimumOption = None,
-    colluders: options.ColludersOption = 0,
-    unit: options.UnitOption = UnitKind.EXAMPLE,
-    max_examples: options.MaxExamplesOption = 1,
-    positive_rate: options.RateOption = None,
-    levels: options.LevelsOption = LevelChoice.EVERY,
-    budget: options.BudgetOption = None,
     trials: Annotated[int, typer.Option(metavar="R", help="Repeat the federation R times.")] = 1,
     seed: Annotated[
         int | None, typer.Option(metavar="N", help="Repeat the same random draws.")
     ] = None,
-    each_client: Annotated[
-        bool,
-        typer.Option("--each-client", help="Make, send and add every client's report for real."),
-    ] = False,
     calibrate: Annotated[
         bool, typer.Option("--calibrate", help="Calibrate on half the clients, test on the rest.")
     ] = False,
     out_dir: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Write results and plots there.")
     ] = None,
-    as_json: options.JsonOption = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    force: ForceOption = False,
+    positive: columns.PositiveOption = None,
+    scale: columns.ScaleOption = 1.0,
+    separator: columns.SeparatorOption = None,
+    decimal: columns.DecimalOption = ".",
+    unit: options.UnitOption = UnitKind.EXAMPLE,
+    max_examples: options.MaxExamplesOption = 1,
+    minimum_reports: options.MinimumOption = None,
+    colluders: options.ColludersOption = 0,
+    reference: options.ReferenceOption = None,
+    preset: options.PresetOption = Preset.DEFAULT,
+    height: options.HeightOption = None,
+    fanout: options.FanoutOption = None,
+    levels: options.LevelsOption = LevelChoice.EVERY,
+    budget: options.BudgetOption = None,
+    positive_rate: options.RateOption = None,
+    buckets: options.BucketsOption = None,
+    each_client: Annotated[
+        bool,
+        typer.Option(
+            "--each-client",
+            help="Make, send and add every client's report for real.",
+            rich_help_panel=options.SHAPE,
+        ),
+    ] = False,
 ) -> None:
     """Run a federation over a scored table and compare its answers with the exact ones."""
     started = time.perf_counter()
@@ -91,14 +106,29 @@ def simulate_command(
     if seed is not None and seed < 0:
         raise SettingInvalid(f"a seed must be 0 or more; found {seed}.")
     thresholds = tuple(dict.fromkeys(threshold or (0.5,)))
-    columns = Columns(score, label, client)
+    voice = Voice(as_json, quiet)
+    if out_dir is not None and out_dir.is_dir():
+        for name in _RESULTS:
+            check_output(out_dir / name, file, reference, force=force)
+    tables = columns.TableOptions(
+        score=score,
+        label=label,
+        client=client,
+        positive=positive,
+        scale=scale,
+        separator=separator,
+        decimal=decimal,
+        quiet=quiet,
+    )
+    chosen = tables.for_table(file)
     with progress("reading rows", row_count(file)) as advance:
-        cohort = read_clients(file, columns, progress=advance)
+        cohort = read_clients(file, chosen, progress=advance)
     exact = row_metrics(cohort.examples, thresholds)
     request = SurveyRequest(
         privacy=privacy,
         epsilon=options.fraction_option(epsilon, "epsilon"),
         clients=cohort.clients,
+        dropouts=Fraction(0),
         examples=_expected_examples(cohort, unit, max_examples),
         positive_rate=positive_rate,
         preset=preset,
@@ -108,7 +138,9 @@ def simulate_command(
         budget=options.parse_budget(budget),
         buckets=buckets,
         thresholds=thresholds,
-        reference=None if reference is None else read_reference(reference, columns),
+        reference=None
+        if reference is None
+        else read_reference(reference, tables.for_reference(reference)),
         unit=Unit(unit, max_examples),
         minimum_reports=minimum_reports,
         colluders=colluders,
@@ -121,6 +153,7 @@ def simulate_command(
     content: dict[str, Any] = {
         "format": SIMULATION_FORMAT,
         "rows": len(cohort.examples),
+        "rows_kept": rows_counted(design.survey, cohort),
         "clients": cohort.clients,
         "guarantee": design.survey.guarantee.sentence(),
         "exact": exact,
@@ -131,14 +164,12 @@ def simulate_command(
         content["calibration"] = calibration_json(tested)
     if out_dir is not None:
         save_results(out_dir, content, last)
-    if as_json:
-        typer.echo(json.dumps(content, allow_nan=False))
-        return
-    print_results(cohort, results, exact, last)
+    voice.result(content)
+    print_results(voice, cohort, results, exact, last)
     if tested is not None:
-        print_calibration(tested)
+        print_calibration(voice, tested)
     if out_dir is not None:
-        out.print(f"\nWrote {out_dir}/: assessment.json, simulation.json, curves.png", markup=False)
+        voice.say(f"\nWrote {plain(out_dir)}/: {', '.join(_RESULTS)}")
 
 
 simulate_command.__doc__ = f"{simulate_command.__doc__}\n{_EXAMPLES}"
@@ -206,15 +237,16 @@ def calibration_json(tested: HeldOut) -> dict[str, Any]:
     }
 
 
-def print_calibration(tested: HeldOut) -> None:
+def print_calibration(voice: Voice, tested: HeldOut) -> None:
     """Print errors before and after on the held-out rows."""
-    out.print(
+    voice.say(
         f"\nCalibration ({tested.calibrator.method.value}) fitted on {tested.fitting_clients:,} "
         f"clients, tested on the other {tested.rows:,} rows, ECE with 20 bins:"
     )
     for name, before in tested.before.items():
-        out.print(f"  {name:<9} {before:.5f} -> {tested.after[name]:.5f}")
-    err.print(tested.calibrator.reason, markup=False, soft_wrap=True)
+        voice.say(f"  {name:<9} {before:.5f} -> {tested.after[name]:.5f}")
+    if not voice.quiet:
+        err.print(tested.calibrator.reason, markup=False, soft_wrap=True)
 
 
 def save_results(folder: Path, content: dict[str, Any], assessment: Assessment) -> None:
@@ -231,17 +263,25 @@ def save_results(folder: Path, content: dict[str, Any], assessment: Assessment) 
 
 
 def print_results(
+    voice: Voice,
     cohort: ScoredClients,
     results: list[dict[str, Estimate]],
     exact: dict[str, float | None],
     assessment: Assessment,
 ) -> None:
     """Print the last trial's estimates beside the exact values."""
+    survey, rows = assessment.survey, len(cohort.examples)
     held = "each row a client" if cohort.client_of_row is None else f"{cohort.clients:,} clients"
-    out.print(f"{len(cohort.examples):,} rows, {held}. {assessment.survey.guarantee.sentence()}")
+    voice.say(f"{rows:,} rows, {held}. {survey.guarantee.sentence()}")
+    kept = rows_counted(survey, cohort)
+    if kept < rows:
+        voice.say(
+            f"Counted {kept:,} of these rows: drawn at random of each client, since "
+            f"the survey protects {survey.unit}. Raise --max-examples to count more."
+        )
     if len(results) > 1:
-        out.print(f"Trial {len(results)} of {len(results)}, and the mean error of all:")
-    out.print()
-    out.print(estimates_table(results[-1], exact=exact, trials=results))
-    for reason in reasons(results[-1]):
+        voice.say(f"Trial {len(results)} of {len(results)}, and the mean error of all:")
+    voice.say()
+    voice.say(estimates_table(results[-1], exact=exact, trials=results))
+    for reason in () if voice.quiet else reasons(results[-1]):
         err.print(reason, markup=False, soft_wrap=True)

@@ -1,9 +1,9 @@
 """Secure aggregation in one process: real clients, a real server, scripted dropouts."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from fedassay.client import Answer, ClientPolicy, answer_counts
+from fedassay.client import OPEN_POLICY, Answer, ClientPolicy, answer_counts
 from fedassay.errors import ReportMalformed
 from fedassay.examples import IntArray, ScoredClients
 from fedassay.randomness import Randomness
@@ -27,7 +27,7 @@ class SimulatedSite:
     """Makes its answer when the masked stage comes."""
     leaves_before: Stage | None = None
     """The stage that it does not answer any more, or None when it stays."""
-    policy: ClientPolicy = field(default_factory=ClientPolicy)
+    policy: ClientPolicy = OPEN_POLICY
 
 
 def run_round(
@@ -111,4 +111,4 @@ def _still(outgoing: Outgoing, stage: Stage, stays: Callable[[str, Stage], bool]
 
 
 def _answering(survey: Survey, counts: IntArray, randomness: Randomness) -> Callable[[], Answer]:
-    return lambda: answer_counts(survey, counts, randomness=randomness, policy=ClientPolicy())
+    return lambda: answer_counts(survey, counts, randomness=randomness, policy=OPEN_POLICY)

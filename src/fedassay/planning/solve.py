@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor, inf, log10, sqrt
 
+from fedassay.client import CEILING
 from fedassay.errors import SettingInvalid, TargetImpossible
 from fedassay.estimate import normal_quantile
 from fedassay.histogram import ScoreHistogram
@@ -26,7 +27,7 @@ from fedassay.survey import MAX_CLIENTS
 # Predictions are good to some 5 %: plan for a little more than 95 trials of 100.
 PLANNED = 0.965
 _SMALLEST_EPSILON = Fraction(1, 1000)
-_LARGEST_EPSILON = Fraction(20)
+_LARGEST_EPSILON = CEILING
 _ROUNDS = 6
 _SETTLED = 0.01
 
@@ -58,7 +59,12 @@ def predicted(
     *,
     model: ScoreHistogram | None = None,
 ) -> ErrorForecast:
-    """One metric's errors under a request's own model; with `model`, one made before."""
+    """One metric's errors under a request's own model; with `model`, one made before.
+
+    >>> request = SurveyRequest(clients=1000)
+    >>> predicted(request, design_survey(request), "roc_auc").noise_sd  # exact sums
+    0.0
+    """
     made = model_for(request) if model is None else scaled(model, expected_examples(request))
     return forecast_one(
         design.survey,
@@ -74,6 +80,9 @@ def clients_needed(request: SurveyRequest, target: Target) -> int:
 
     For a survey of given shape the error falls with the clients: it is solved for, the survey
     chosen anew for that many, and again until the number settles.
+
+    >>> clients_needed(SurveyRequest(), Target("prevalence", 0.01)) > 5000
+    True
     """
 
     def with_clients(clients: int) -> SurveyRequest:
@@ -114,7 +123,12 @@ def clients_needed(request: SurveyRequest, target: Target) -> int:
 
 
 def epsilon_needed(request: SurveyRequest, target: Target) -> Fraction:
-    """The smallest epsilon whose survey stays below the target, to three digits."""
+    """The smallest epsilon whose survey stays below the target, to three digits.
+
+    >>> request = SurveyRequest(privacy=Privacy.LOCAL, clients=100_000, height=3)
+    >>> epsilon_needed(request, Target("roc_auc", 0.02)) < 10
+    True
+    """
     if request.privacy is Privacy.SECURE:
         raise SettingInvalid("exact sums spend no epsilon; there is none to find.")
 
@@ -138,9 +152,9 @@ def epsilon_needed(request: SurveyRequest, target: Target) -> Fraction:
             middle = sqrt(low * high)
             too_large = quantile_of(shape, Fraction(middle).limit_denominator(10**6)) > target.error
             low, high = (middle, high) if too_large else (low, middle)
-        found = _three_digits(high)
-        settled = abs(found - epsilon) <= Fraction(1, 100) * epsilon
-        epsilon = best = found
+        rounded = _three_digits(high)
+        settled = abs(rounded - epsilon) <= Fraction(1, 100) * epsilon
+        epsilon = best = rounded
         if settled:
             break
     if best is None:
@@ -153,6 +167,10 @@ def detectable_difference(expected: ErrorForecast, power: float) -> float:
 
     Each model has a survey of its own with this prediction, answered by different clients;
     binning errors are taken to be the same for both.
+
+    >>> expected = ErrorForecast(0.8, 0.0, 0.01, 0.0, 0.0, 0.0, 0.02)
+    >>> round(detectable_difference(expected, 0.8), 4)  # (1.96 + 0.84) sqrt(2) 0.01
+    0.0396
     """
     check_power(power)
     reach = normal_quantile(0.975) + normal_quantile(power)
@@ -164,6 +182,10 @@ def detectable_on_same_clients(expected: ErrorForecast, power: float) -> float:
 
     Their luck of the draw is then shared; what is left is privacy noise. Each client pays for
     both surveys.
+
+    >>> expected = ErrorForecast(0.8, 0.0, 0.01, 0.0, 0.0, 0.0, 0.02)
+    >>> detectable_on_same_clients(expected, 0.8)  # no privacy noise
+    0.0
     """
     check_power(power)
     reach = normal_quantile(0.975) + normal_quantile(power)
@@ -171,7 +193,10 @@ def detectable_on_same_clients(expected: ErrorForecast, power: float) -> float:
 
 
 def check_power(power: float) -> None:
-    """Raise unless a power lies between 0.05, what chance alone gives, and 1."""
+    """Raise unless a power lies between 0.05, what chance alone gives, and 1.
+
+    >>> check_power(0.8)
+    """
     if not 0.05 < power < 1.0:
         raise SettingInvalid(
             f"power must lie between 0.05 (false alarms alone) and 1; found {power:g}. "
@@ -180,13 +205,17 @@ def check_power(power: float) -> None:
 
 
 def floors(request: SurveyRequest, metric: str) -> dict[Cause, float]:
-    """What each cause alone leaves of the error in 95 trials of 100."""
-    found = predicted(request, design_survey(request), metric)
+    """What each cause alone leaves of the error in 95 trials of 100.
+
+    >>> floors(SurveyRequest(clients=1000), "roc_auc")[Cause.PRIVACY]
+    0.0
+    """
+    expected = predicted(request, design_survey(request), metric)
     z = normal_quantile(0.975)
     return {
-        Cause.SAMPLING: z * found.sampling_sd,
-        Cause.BINNING: abs(found.binning_bias),
-        Cause.PRIVACY: z * found.noise_sd,
+        Cause.SAMPLING: z * expected.sampling_sd,
+        Cause.BINNING: abs(expected.binning_bias),
+        Cause.PRIVACY: z * expected.noise_sd,
     }
 
 

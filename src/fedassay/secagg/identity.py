@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from fedassay.errors import FileInvalid, KeyInvalid, SettingInvalid, SignatureInvalid
-from fedassay.files import Fields, canonical, check_format, read_json, write_json
+from fedassay.files import PUBLIC, Fields, canonical, check_format, read_json, write_json
 
 MEMBER_BYTES = 32
 SIGNATURE_BYTES = 64
@@ -135,8 +135,8 @@ class Roster:
             raise FileInvalid(f"{where}: {error}") from error
 
     def save(self, path: Path) -> None:
-        """Write the roster file."""
-        write_json(path, self.to_json())
+        """Write the roster file, which everybody may read."""
+        write_json(path, self.to_json(), mode=PUBLIC)
 
     @classmethod
     def load(cls, path: Path) -> "Roster":

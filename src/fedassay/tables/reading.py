@@ -1,21 +1,13 @@
 """Scored tables in CSV and Parquet files, read in batches."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from difflib import get_close_matches
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from fedassay.errors import (
-    ColumnMissing,
-    ColumnTypeInvalid,
-    FileInvalid,
-    LabelInvalid,
-)
+from fedassay.errors import ScoreOutOfRange, ValueMissing
 from fedassay.examples import (
     Examples,
     FloatArray,
@@ -25,40 +17,33 @@ from fedassay.examples import (
 )
 from fedassay.extras import needed_for
 from fedassay.grid import Grid
+from fedassay.tables.columns import Columns
+from fedassay.tables.names import require_columns
+from fedassay.tables.sources import Progress, batches, column_names, row_count
+from fedassay.tables.values import LabelReader, scores, text
 
-_BATCH_ROWS = 2**18
-_BUFFER_BYTES = 2**20
-
-Progress = Callable[[int], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """Which columns hold what."""
-
-    score: str = "score"
-    label: str = "label"
-    client: str | None = None
-
-    @property
-    def names(self) -> list[str]:
-        """The columns to read."""
-        wanted = (self.score, self.label, self.client)
-        return list(dict.fromkeys(name for name in wanted if name is not None))
+__all__ = [
+    "Columns",
+    "Progress",
+    "count_file",
+    "read_clients",
+    "read_reference",
+    "row_count",
+]
 
 
 def read_clients(
     path: Path, columns: Columns, *, progress: Progress | None = None
 ) -> ScoredClients:
     """Read a whole table."""
-    labels, scores, names = [], [], []
+    labels, values, names = [], [], []
     for batch, examples in _checked_batches(path, columns, progress):
         labels.append(examples.labels)
-        scores.append(examples.scores)
+        values.append(examples.scores)
         if columns.client is not None:
-            names.append(_text(batch, columns.client))
+            names.append(text(batch, columns.client))
     everything = Examples.of(
-        np.concatenate([np.zeros(0, np.uint8), *labels]), np.concatenate([np.zeros(0), *scores])
+        np.concatenate([np.zeros(0, np.uint8), *labels]), np.concatenate([np.zeros(0), *values])
     ).require_rows()
     if columns.client is None:
         return ScoredClients(everything, None, len(everything))
@@ -68,192 +53,81 @@ def read_clients(
 
 def read_reference(path: Path, columns: Columns) -> Examples | FloatArray:
     """Scores of a public reference, with labels if the file has that column."""
-    if columns.label in column_names(path):
-        return read_clients(path, Columns(columns.score, columns.label)).examples
-    scores = [
-        checked_scores(numbers(batch, columns.score))
-        for batch in _batches(path, [columns.score], None)
-    ]
-    return np.concatenate([np.zeros(0), *scores])
+    if columns.label in column_names(path, columns):
+        return read_clients(path, replace(columns, client=None)).examples
+    require_columns(path, columns, [columns.score])
+    values = [np.zeros(0)]
+    for batch in batches(path, columns, [columns.score]):
+        try:
+            values.append(checked_scores(scores(batch, columns)))
+        except ScoreOutOfRange as error:
+            raise _out_of_range(path, columns, sum(map(len, values))) from error
+        except ValueMissing as error:
+            raise _missing(path, columns, [columns.score]) from error
+    return np.concatenate(values)
 
 
 def count_file(
     path: Path, columns: Columns, grid: Grid, *, progress: Progress | None = None
 ) -> IntArray:
-    """Count a table's examples per label and cell, in memory that does not grow with its rows."""
+    """Count a table's examples per label and cell, in memory that does not grow with its rows.
+
+    A table without rows counts as zeros: that a client holds nothing is its own affair.
+    """
     counts = np.zeros((2, grid.cells), dtype=np.int64)
     for _, examples in _checked_batches(path, columns, progress):
         counts += grid.count(examples)
-    if not counts.any():
-        Examples.of([], []).require_rows()
     return counts
-
-
-def row_count(path: Path) -> int | None:
-    """How many rows a file has, where its format tells without reading it."""
-    if is_csv(path):
-        return None
-    with needed_for("tables"):
-        import pyarrow.parquet as pq
-
-    with reading(path):
-        return int(pq.read_metadata(path).num_rows)
 
 
 def _checked_batches(
     path: Path, columns: Columns, progress: Progress | None
 ) -> Iterator[tuple[Any, Examples]]:
     """Batches with their examples; the label coding must be one over the whole file."""
-    seen: set[int] = set()
-    for batch in _batches(path, columns.names, progress):
-        labels = numbers(batch, columns.label)
-        if labels.dtype.kind != "b" and len(labels):
-            seen.update(value for value in (-1, 0) if (labels == value).any())
-        if seen == {-1, 0}:
-            raise LabelInvalid(
-                "labels must use one coding, {0, 1} or {-1, 1}; found 0, and -1 too. "
-                "Map the column to two classes first."
-            )
-        yield batch, Examples.of(labels, numbers(batch, columns.score))
+    require_columns(path, columns, columns.names)
+    coding, rows = LabelReader(columns), 0
+    for batch in batches(path, columns, columns.names):
+        try:
+            examples = Examples.of(coding.read(batch), scores(batch, columns))
+        except ScoreOutOfRange as error:
+            raise _out_of_range(path, columns, rows) from error
+        except ValueMissing as error:
+            raise _missing(path, columns, [columns.score, columns.label]) from error
+        yield batch, examples
+        rows += batch.num_rows
+        if progress is not None:
+            progress(batch.num_rows)
+    coding.finish()
 
 
-def _batches(path: Path, names: list[str], progress: Progress | None) -> Iterator[Any]:
-    require_columns(path, names)
-    with reading(path):
-        for batch in _csv_batches(path, names) if is_csv(path) else _parquet_batches(path, names):
-            yield batch
-            if progress is not None:
-                progress(batch.num_rows)
-
-
-def _parquet_batches(path: Path, names: list[str]) -> Iterator[Any]:
-    with needed_for("tables"):
-        import pyarrow.parquet as pq
-
-    # By default pyarrow fetches whole files, or whole row groups, ahead of decoding them.
-    with pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER_BYTES) as file:
-        yield from file.iter_batches(batch_size=_BATCH_ROWS, columns=names)
-
-
-def _csv_batches(path: Path, names: list[str]) -> Iterator[Any]:
-    with needed_for("tables"):
-        from pyarrow import csv
-
-    options = csv.ConvertOptions(include_columns=names)
-    with csv.open_csv(path, convert_options=options) as reader:
-        yield from reader
-
-
-def column_names(path: Path) -> list[str]:
-    """The names of a table's columns, in order."""
-    with reading(path):
-        if is_csv(path):
-            with needed_for("tables"):
-                from pyarrow import csv
-
-            with csv.open_csv(path) as reader:
-                return list(reader.schema.names)
-        with needed_for("tables"):
-            import pyarrow.parquet as pq
-
-        return list(pq.read_schema(path).names)
-
-
-def require_columns(path: Path, names: list[str]) -> None:
-    """Raise `ColumnMissing` with a hint unless all these columns are there, once each."""
-    present = column_names(path)
-    for name in names:
-        if present.count(name) > 1:
-            raise FileInvalid(
-                f'{path}: column "{name}" is there {present.count(name)} times. Rename the others.'
-            )
-        if name not in present:
-            if any(_is_number(other) for other in present):
-                raise ColumnMissing(
-                    f'{path}: there is no column "{name}", and the first row holds numbers '
-                    "(withheld), not names. Add a first row with column names."
-                )
-            close = get_close_matches(name, present, n=1, cutoff=0.5)
-            hint = f'Did you mean "{close[0]}"?' if close else f"It has: {_listed(present)}."
-            raise ColumnMissing(f'{path}: there is no column "{name}". {hint}')
-
-
-def _is_number(name: str) -> bool:
-    try:
-        float(name)
-    except ValueError:
-        return False
-    return True
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-
-
-@contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Turn what goes wrong with a file into one line that withholds its values."""
-    with needed_for("tables"):
-        import pyarrow as pa
-
-    try:
-        if path.is_dir():
-            raise FileInvalid(f"{path}: this is a folder. Pass one CSV or Parquet file.")
-        yield
-    except pa.ArrowInvalid as error:
-        raise FileInvalid(
-            f"{path}: not a readable {'CSV' if is_csv(path) else 'Parquet'} table, or a column "
-            "changes its type on the way (values withheld). Check the file, or save it as Parquet."
-        ) from error
-    except (OSError, pa.ArrowException) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "I/O error"
-        raise FileInvalid(f"{path}: cannot be read ({reason}). Check the path.") from error
-
-
-def is_csv(path: Path) -> bool:
-    """Whether a table's name says CSV, or else Parquet; other names are errors."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] in (".parquet", ".pq"):
-        return False
-    if ".csv" in suffixes:
-        return True
-    raise FileInvalid(
-        f"{path}: tables are .csv, .csv.gz or .parquet files. Rename or convert the file."
+def _out_of_range(path: Path, columns: Columns, rows_before: int) -> ScoreOutOfRange:
+    """What to say of a score that is too large or negative, and in which part of the file."""
+    where = f" after row {rows_before:,}" if rows_before else ""
+    return ScoreOutOfRange(
+        f'{path}: scores must lie in [0, {columns.scale:g}]; some in column "{columns.score}"'
+        f"{where} do not (values withheld). Map scores to probabilities first; percentages are "
+        "read with --scale 100."
     )
 
 
-def numbers(batch: Any, name: str) -> npt.NDArray[np.generic]:
-    """A column of numbers or booleans; nulls become NaN."""
+def _missing(path: Path, columns: Columns, names: list[str]) -> ValueMissing:
+    """How many values a file lacks, counted over all of it."""
     with needed_for("tables"):
         import pyarrow as pa
+        import pyarrow.compute as pc
 
-    column = batch.column(name)
-    kind = column.type
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
-        if pa.types.is_null(kind):
-            return np.full(batch.num_rows, np.nan)
-        raise ColumnTypeInvalid(
-            f'column "{name}" must hold numbers or booleans; found type {kind}. '
-            "Convert the column first."
-        )
-    if pa.types.is_boolean(kind) and column.null_count:
-        column = column.cast("int8")
-    values: npt.NDArray[np.generic] = column.to_numpy(zero_copy_only=False)
-    return values
-
-
-def _text(batch: Any, name: str) -> Any:
-    with needed_for("tables"):
-        import pyarrow as pa
-
-    column = batch.column(name)
-    try:
-        return column.cast("string")
-    except pa.ArrowException as error:
-        raise ColumnTypeInvalid(
-            f'column "{name}" must hold names or numbers of clients; found type {column.type} '
-            "(values withheld). Convert the column first."
-        ) from error
+    rows, lacking = 0, dict.fromkeys(names, 0)
+    for batch in batches(path, columns, list(lacking)):
+        rows += batch.num_rows
+        for name in lacking:
+            column = batch.column(name)
+            gaps = pc.is_null(column, nan_is_null=pa.types.is_floating(column.type))
+            lacking[name] += pc.sum(gaps).as_py() or 0
+    told = " and ".join(f'{gaps:,} in column "{name}"' for name, gaps in lacking.items() if gaps)
+    return ValueMissing(
+        f"{path}: every row needs a score and a label; of {rows:,} rows, {told} are missing "
+        "(empty or NaN). Drop these rows, or fill them in, first."
+    )
 
 
 def _client_codes(names: list[Any]) -> tuple[IntArray, int]:
@@ -261,4 +135,4 @@ def _client_codes(names: list[Any]) -> tuple[IntArray, int]:
         import pyarrow as pa
 
     encoded = pa.chunked_array(names).combine_chunks().dictionary_encode(null_encoding="encode")
-    return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
+    return np.from_dlpack(encoded.indices).astype(np.int64), len(encoded.dictionary)

@@ -11,25 +11,20 @@ from typing import Any
 from fedassay.calibration import Calibrator
 from fedassay.errors import FileInvalid
 from fedassay.extras import needed_for
-from fedassay.tables.reading import (
-    Progress,
-    column_names,
-    is_csv,
-    numbers,
-    reading,
-    require_columns,
-)
+from fedassay.tables.columns import Columns
+from fedassay.tables.names import require_columns
+from fedassay.tables.sources import Progress, batches, column_names, is_csv, reading, separator
+from fedassay.tables.values import scores
 
 CALIBRATED = "calibrated"
-_BATCH_ROWS = 2**18
 
 
 def apply_file(
     calibrator: Calibrator,
     source: Path,
     target: Path,
+    columns: Columns,
     *,
-    score: str = "score",
     progress: Progress | None = None,
 ) -> int:
     """Copy a table with one more column, `calibrated`; returns the number of rows.
@@ -37,8 +32,8 @@ def apply_file(
     All columns stay as they are; from CSV to CSV even their text does. The target appears whole
     or not at all, in memory that does not grow with the rows.
     """
-    require_columns(source, [score])
-    if CALIBRATED in column_names(source):
+    require_columns(source, columns, [columns.score])
+    if CALIBRATED in column_names(source, columns):
         raise FileInvalid(
             f'{source}: there is a column "{CALIBRATED}" already. Rename it, or apply the '
             "calibrator to the original table."
@@ -50,11 +45,11 @@ def apply_file(
         writer = None
         try:
             # From CSV to CSV columns travel as text, so that 007 stays 007.
-            for batch in _batches(source, as_text=is_target_csv):
+            for batch in batches(source, columns, None, as_text=is_target_csv):
                 with reading(source):
-                    extended = _with_calibrated(batch, calibrator, score)
+                    extended = _with_calibrated(batch, calibrator, columns)
                 if writer is None:
-                    writer = _writer(draft, target, extended.schema)
+                    writer = _writer(draft, target, extended.schema, columns)
                 writer.write_batch(extended)
                 rows += batch.num_rows
                 if progress is not None:
@@ -68,57 +63,50 @@ def apply_file(
     return rows
 
 
-def _with_calibrated(batch: Any, calibrator: Calibrator, score: str) -> Any:
+def _with_calibrated(batch: Any, calibrator: Calibrator, columns: Columns) -> Any:
     with needed_for("tables"):
         import pyarrow as pa
+        import pyarrow.compute as pc
 
-    scores = batch
-    if pa.types.is_string(batch.column(score).type):
-        column = batch.column(score).cast("float64")
-        scores = pa.RecordBatch.from_arrays([column], names=[score])
-    found = calibrator.predict(numbers(scores, score))
-    return batch.append_column(CALIBRATED, pa.array(found))
-
-
-def _batches(path: Path, *, as_text: bool) -> Iterator[Any]:
-    with reading(path):
-        if is_csv(path):
-            with needed_for("tables"):
-                from pyarrow import csv as arrow
-
-            types = dict.fromkeys(column_names(path), "string") if as_text else None
-            options = arrow.ConvertOptions(column_types=types)
-            with arrow.open_csv(path, convert_options=options) as reader:
-                yield from reader
-            return
-        with needed_for("tables"):
-            import pyarrow.parquet as pq
-
-        with pq.ParquetFile(path, pre_buffer=False) as file:
-            yield from file.iter_batches(batch_size=_BATCH_ROWS)
+    scored = batch
+    if pa.types.is_string(batch.column(columns.score).type):
+        text = pc.utf8_trim_whitespace(batch.column(columns.score))
+        column = pc.if_else(pc.equal(text, ""), None, text)
+        column = pc.replace_substring(column, columns.decimal, ".").cast("float64")
+        scored = pa.RecordBatch.from_arrays([column], names=[columns.score])
+    probabilities = calibrator.predict(scores(scored, columns))
+    return batch.append_column(CALIBRATED, pa.array(probabilities))
 
 
-def _writer(draft: Path, target: Path, schema: Any) -> Any:
+def _writer(draft: Path, target: Path, schema: Any, columns: Columns) -> Any:
     if not is_csv(target):
         with needed_for("tables"):
             import pyarrow.parquet as pq
 
         return pq.ParquetWriter(draft, schema)
-    return _CsvTarget(draft, schema.names, is_packed=target.suffix.lower() == ".gz")
+    return _CsvTarget(draft, schema.names, columns, target)
 
 
 class _CsvTarget:
-    """A CSV file with quotes only where they are needed."""
+    """A CSV file with quotes only where they are needed, in the notation of its source."""
 
-    def __init__(self, path: Path, names: list[str], *, is_packed: bool) -> None:
-        opener = gzip.open if is_packed else open
-        self._stream: Any = opener(path, "wt", encoding="utf-8", newline="")
-        self._writer = csv.writer(self._stream, lineterminator="\n")
+    def __init__(self, draft: Path, names: list[str], columns: Columns, target: Path) -> None:
+        opener = gzip.open if target.suffix.lower() == ".gz" else open
+        self._stream: Any = opener(draft, "wt", encoding="utf-8", newline="")
+        self._decimal = columns.decimal
+        self._writer = csv.writer(
+            self._stream, delimiter=separator(target, columns), lineterminator="\n"
+        )
         self._writer.writerow(names)
 
     def write_batch(self, batch: Any) -> None:
-        columns = [column.to_pylist() for column in batch.columns]
-        self._writer.writerows(zip(*columns, strict=True))
+        values = [column.to_pylist() for column in batch.columns]
+        if self._decimal != ".":
+            values = [[self._written(value) for value in column] for column in values]
+        self._writer.writerows(zip(*values, strict=True))
+
+    def _written(self, value: object) -> object:
+        return repr(value).replace(".", self._decimal) if isinstance(value, float) else value
 
     def close(self) -> None:
         self._stream.close()

@@ -45,7 +45,7 @@ class Participant:
         What is wrong with table or ledger shows here, before anybody counts on this site.
         """
         survey = read_survey(question.survey)
-        policy = self.site.agreement.policy(survey)
+        policy = self.site.policy(survey)
         terms = Terms.from_bytes(question.payload)
         client = SecAggClient.start(
             terms, survey, self._member, policy=policy, randomness=SystemRandomness()
@@ -92,8 +92,9 @@ class Participant:
                 "Use privacy secure or distributed; for development with made-up data the site "
                 "may set trusted-server = true."
             )
-        policy = self.site.agreement.policy(survey)
+        policy = self.site.policy(survey)
         policy.check(survey)
+        self.site.check_ledger(survey)
         answer = answer_counts(
             survey,
             self.site.counts(survey),
@@ -109,8 +110,9 @@ class Participant:
         if client.stage >= Stage.MASKED:
             # The answer that was given is given again, or refused; nothing new is spent.
             return client.masked(inbox, nothing)
-        policy = self.site.agreement.policy(survey)
+        policy = self.site.policy(survey)
         client.terms.check(survey, policy)
+        self.site.check_ledger(survey)
         counts = self.site.counts(survey)
         # An inbox that cannot be answered costs nothing: try it on a copy first.
         copy = SecAggClient.from_bytes(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from fedassay.decoding import DecodeOptions
+from fedassay.engines.flower.agreement import default_colluders
 from fedassay.errors import SettingInvalid
 from fedassay.mechanisms import Privacy, Unit, UnitKind
 from fedassay.planning.request import (
@@ -24,7 +25,7 @@ from fedassay.survey_json import load_survey
 from fedassay.tables.reading import Columns, read_reference
 
 _MOST_SECONDS = 86_400
-_DEFAULT_MINIMUM = 3
+_DEFAULT_HONEST = 3
 _E = TypeVar("_E", bound=Enum)
 
 
@@ -120,13 +121,14 @@ def _request(
         reference=read_reference(Path(reference), columns) if reference else None,
         unit=Unit(values.one_of(UnitKind, "unit"), values.count("max-examples", MAX_CLIENTS) or 1),
         minimum_reports=values.count("minimum-reports", MAX_CLIENTS),
-        colluders=values.count("colluders", MAX_CLIENTS) or 0,
+        colluders=values.colluders(sites or 0),
         model_digest=values.text("model-digest") or None,
     )
     if request.privacy is Privacy.LOCAL:
         # Under local privacy each example is a report; sites only carry them.
-        return replace(request, clients=request.examples)
-    return replace(request, minimum_reports=request.minimum_reports or _DEFAULT_MINIMUM)
+        return replace(request, clients=request.examples, colluders=0)
+    minimum = request.minimum_reports or _DEFAULT_HONEST + request.colluders
+    return replace(request, minimum_reports=minimum)
 
 
 def fewest_sites(survey: Survey, route: Route) -> int:
@@ -171,6 +173,21 @@ class _Values:
                 f"{name} must be a whole number up to {most}; found {str(value)[:40]!r}."
             )
         return value or None
+
+    def colluders(self, sites: int) -> int:
+        """As many as sites ask for by default, unless a number is given: 0 is one, too."""
+        value = self._config.get("colluders", "")
+        if value == "":
+            return default_colluders(sites)
+        try:
+            number = int(str(value)[:12])
+        except ValueError:
+            number = -1
+        if isinstance(value, bool | float) or not 0 <= number < MAX_CLIENTS:
+            raise SettingInvalid(
+                f"colluders must be a whole number from 0; found {str(value)[:40]!r}."
+            )
+        return number
 
     def seconds(self, name: str) -> int:
         value = self.count(name, _MOST_SECONDS)

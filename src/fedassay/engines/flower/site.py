@@ -1,94 +1,26 @@
-"""A site: its table, and what it agrees to; everything a survey must pass before it is answered."""
+"""A site: its table, and everything a survey must pass before it is answered."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 
 from fedassay.client import ClientPolicy
-from fedassay.errors import FileInvalid, SettingInvalid, SurveyRefused
+from fedassay.engines.flower.agreement import (
+    AGREEMENT_FILE,
+    Agreement,
+    default_colluders,
+    read_toml,
+)
+from fedassay.errors import FileInvalid, LedgerInvalid, SettingInvalid
 from fedassay.examples import IntArray
-from fedassay.files import Fields, check_format
 from fedassay.ledger import Ledger, LedgerAccount, Part
 from fedassay.secagg.identity import Identity, Roster
-from fedassay.survey import MAX_CLIENTS, Survey
+from fedassay.survey import Survey
 from fedassay.tables.reading import Columns, count_file
 
-SITE_FORMAT = "fedassay.site/1"
-AGREEMENT_FILE = "site.toml"
 LEDGER_FILE = "ledger.db"
 ROUNDS_FOLDER = "rounds"
 _VIRTUAL = {"partition-id", "num-partitions"}
-_MOST_BYTES = 2**20
-_MOST_DIGESTS = 10_000
-_KEYS = (
-    "format", "data-folder", "data-id", "largest-epsilon", "exact-sums", "smallest-cohort",
-    "model-digests", "again", "trusted-server", "identity", "roster",
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """What a site agrees to, whoever asks: its `site.toml`."""
-
-    data_folder: Path
-    """Tables outside this folder are never read."""
-    data_id: str
-    """Under which name the ledger charges this site's data."""
-    largest_epsilon: Fraction | None
-    """The most that one survey may spend; None for no limit."""
-    exact_sums: bool
-    """Whether sums without noise may be revealed."""
-    smallest_cohort: int
-    model_digests: frozenset[str]
-    again: bool
-    """Whether a survey that was charged before may be answered, and charged, once more."""
-    trusted_server: bool
-    """Whether this site's own report may be shown to the server; for development only."""
-    identity: Path | None
-    roster: Path | None
-
-    @classmethod
-    def load(cls, path: Path) -> "Agreement":
-        """Read `site.toml`; anything unknown is refused."""
-        content = check_format(_read_toml(path), SITE_FORMAT, str(path))
-        unknown = set(content) - set(_KEYS)
-        if unknown:
-            raise FileInvalid(
-                f"{path}: unknown setting {sorted(unknown)[0][:40]!r}. Remove it, or use the "
-                "fedassay version that wrote the file."
-            )
-        fields = Fields(content, str(path))
-        epsilon = content.get("largest-epsilon")
-        try:
-            return cls(
-                data_folder=path.parent / fields.text("data-folder"),
-                data_id=Part(fields.text("data-id")).data,
-                largest_epsilon=None if epsilon is None else fields.fraction("largest-epsilon"),
-                exact_sums=_flag(fields, content, "exact-sums"),
-                smallest_cohort=fields.integer("smallest-cohort", 1, MAX_CLIENTS),
-                model_digests=_digests(content.get("model-digests", []), path),
-                again=_flag(fields, content, "again"),
-                trusted_server=_flag(fields, content, "trusted-server"),
-                identity=_beside(path, fields, content, "identity"),
-                roster=_beside(path, fields, content, "roster"),
-            )
-        except SettingInvalid as error:
-            raise FileInvalid(f"{path}: {error}") from error
-
-    def policy(self, survey: Survey) -> ClientPolicy:
-        """The client's policy for a survey; raises `SurveyRefused` for exact sums not allowed."""
-        if survey.epsilon is None:
-            if not self.exact_sums:
-                raise SurveyRefused(
-                    "this site reveals no sum without noise; the survey asks for exact sums. "
-                    "Choose distributed or local privacy, or the site sets exact-sums = true."
-                )
-            return ClientPolicy(self.smallest_cohort, None, self.model_digests)
-        # A locally private report protects itself in any crowd.
-        cohort = 1 if survey.is_local else self.smallest_cohort
-        return ClientPolicy(cohort, self.largest_epsilon, self.model_digests)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +69,58 @@ class Site:
         ledger = Ledger(self.where / LEDGER_FILE)
         return LedgerAccount(ledger, part, who=who, again=self.agreement.again)
 
+    def policy(self, survey: Survey) -> ClientPolicy:
+        """The client's policy for a survey."""
+        agreed = self.agreement
+        # A locally private report protects itself in any crowd.
+        crowd = survey.is_local
+        return ClientPolicy(
+            smallest_cohort=1 if crowd else agreed.smallest_cohort,
+            colluders=0 if crowd else self.colluders,
+            largest_epsilon=agreed.largest_epsilon,
+            exact_sums=agreed.exact_sums,
+            model_digests=agreed.model_digests,
+        )
+
+    @property
+    def colluders(self) -> int:
+        """How many other sites a survey must withstand, whatever its server says."""
+        if self.agreement.colluders is not None:
+            return self.agreement.colluders
+        roster = self.roster()
+        return default_colluders(0 if roster is None else len(roster.names))
+
+    def check(self) -> None:
+        """Raise unless everything is there that this site needs to answer safely."""
+        self.table()
+        self._check_budget(self.account("nobody yet").ledger)
+        if (self.identity() is None) != (self.roster() is None):
+            raise SettingInvalid(
+                "identities are pinned by two settings of site.toml together, identity and "
+                "roster; found one. Add the other, or remove both."
+            )
+
     def check_ledger(self, survey: Survey) -> None:
         """Raise now what charging this survey would raise later, when others count on this site."""
         account = self.account("nobody yet")
+        self._check_budget(account.ledger)
         account.ledger.would_refuse(survey, account.part, again=account.again)
+
+    def _check_budget(self, ledger: Ledger) -> None:
+        """Raise unless the ledger holds this site to the budget that it agreed to."""
+        budgets = ledger.budgets(self.agreement.data_id)
+        if not any(
+            budget.window.is_ever
+            and budget.epsilon is not None
+            and budget.epsilon <= self.agreement.budget
+            for budget in budgets
+        ):
+            raise LedgerInvalid(
+                f"{self.where / LEDGER_FILE}: a site answers only while its ledger has the budget "
+                f"of site.toml, {self.agreement.budget}, or a smaller one, for all time; it has "
+                f"not. Set it: fedassay ledger budget {self.where / LEDGER_FILE} "
+                f"--epsilon {self.agreement.budget}"
+            )
 
     @property
     def rounds(self) -> Path:
@@ -173,50 +153,10 @@ def node_config(
     if type(number) is not int:
         raise SettingInvalid("a virtual node is known by its number; this one has none.")
     path = Path(folder) / f"{number}.toml"
-    content = _read_toml(path)
+    content = read_toml(path)
     if not isinstance(content, dict):
         raise FileInvalid(f"{path}: not a site's configuration.")
     return content
-
-
-def _read_toml(path: Path) -> object:
-    try:
-        with path.open("rb") as stream:
-            content = stream.read(_MOST_BYTES + 1)
-    except FileNotFoundError as error:
-        raise FileInvalid(
-            f"{path}: a site answers nothing without this file. Check the path; make a site's "
-            f"folder with: fedassay federation site {path.parent}"
-        ) from error
-    except OSError as error:
-        raise FileInvalid(f"{path}: cannot be read ({error.strerror}). Check the path.") from error
-    if len(content) > _MOST_BYTES:
-        raise FileInvalid(f"{path}: such files are at most {_MOST_BYTES} bytes. Shorten it.")
-    try:
-        return tomllib.loads(content.decode())
-    except (ValueError, RecursionError) as error:
-        raise FileInvalid(f"{path}: not a TOML file. Correct it, or make a new one.") from error
-
-
-def _flag(fields: Fields, content: Mapping[str, object], name: str) -> bool:
-    return name in content and fields.boolean(name)
-
-
-def _beside(path: Path, fields: Fields, content: Mapping[str, object], name: str) -> Path | None:
-    return path.parent / fields.text(name) if name in content else None
-
-
-def _digests(raw: object, path: Path) -> frozenset[str]:
-    if (
-        not isinstance(raw, list)
-        or len(raw) > _MOST_DIGESTS
-        or not all(isinstance(item, str) and len(item) == 64 for item in raw)
-    ):
-        raise FileInvalid(
-            f"{path}: model-digests is a list of SHA-256 digests of 64 hexadecimal digits. "
-            "Make one with: sha256sum model.bin"
-        )
-    return frozenset(raw)
 
 
 def _text(config: Mapping[str, object], name: str, default: str | None = None) -> str:

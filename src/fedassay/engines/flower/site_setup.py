@@ -6,8 +6,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
+from fedassay.client import CEILING, ClientPolicy
+from fedassay.engines.flower.agreement import (
+    AGREEMENT_FILE,
+    BUDGET,
+    LARGEST_EPSILON,
+    SITE_FORMAT,
+    Agreement,
+    check_reason,
+)
 from fedassay.engines.flower.credentials import make_node_key, write_public
-from fedassay.engines.flower.site import AGREEMENT_FILE, LEDGER_FILE, SITE_FORMAT, Agreement
+from fedassay.engines.flower.site import LEDGER_FILE
 from fedassay.engines.flower.site_lock import BIN_FOLDER, make_programs
 from fedassay.errors import FileInvalid
 from fedassay.files import Fields, read_json, write_json
@@ -21,17 +30,22 @@ MEMBER_FILE = "member.json"
 MEMBER_FORMAT = "fedassay.member/1"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SiteOptions:
     """What a new site agrees to."""
 
     name: str
     data_folder: Path
-    largest_epsilon: Fraction | None = None
-    budget: Fraction | None = None
-    """The most that all surveys together may spend; None for no limit."""
+    largest_epsilon: Fraction = LARGEST_EPSILON
+    """The most that one survey may spend."""
+    budget: Fraction = BUDGET
+    """The most that all surveys together may spend."""
+    reason: str = ""
+    """Why more than the defaults; without one more is refused."""
     exact_sums: bool = False
     smallest_cohort: int = 3
+    colluders: int | None = None
+    """How many sites may work together with a server; None for a third of the roster."""
     model_digests: Sequence[str] = ()
     again: bool = True
     pinned: bool = True
@@ -42,13 +56,14 @@ def prepare_site(folder: Path, wishes: SiteOptions) -> Agreement:
     """Make a site's folder; nothing that is there is written over."""
     # What is wrong shows before anything is written.
     Part(wishes.name)
+    ClientPolicy(largest_epsilon=wishes.largest_epsilon)
+    check_reason(wishes.largest_epsilon, wishes.budget, wishes.reason)
     budget = Budget(None, wishes.budget, allow_exact=wishes.exact_sums)
     path = folder / AGREEMENT_FILE
     write_public(path, _agreement(wishes).encode())
     agreement = Agreement.load(path)
     ledger = Ledger.create(folder / LEDGER_FILE)
-    if budget.epsilon is not None:
-        ledger.set_budget(budget, who=wishes.name)
+    ledger.set_budget(budget, who=wishes.name)
     make_programs(folder / BIN_FOLDER)
     make_node_key(folder / NODE_KEY)
     identity = Identity.generate()
@@ -74,8 +89,8 @@ def make_roster(members: Sequence[Path]) -> Roster:
 
 def _agreement(wishes: SiteOptions) -> str:
     pin = "" if wishes.pinned else "# "
-    epsilon = wishes.largest_epsilon
-    limit = f"largest-epsilon = {_text(str(epsilon))}" if epsilon else '# largest-epsilon = "1"'
+    reason = f"reason = {_text(wishes.reason)}" if wishes.reason else '# reason = "..."'
+    floor = "# colluders = 1" if wishes.colluders is None else f"colluders = {wishes.colluders}"
     return f"""\
 # What this site agrees to, whoever asks. Without this file it answers nothing.
 format = "{SITE_FORMAT}"
@@ -86,14 +101,26 @@ data-folder = {_text(str(wishes.data_folder.absolute()))}
 # The name under which the ledger charges this data.
 data-id = {_text(wishes.name)}
 
-# The most that one survey may spend. All surveys together: fedassay ledger.
-{limit}
+# The most that one survey may tell about one row (or client, where a survey protects clients):
+# no answer becomes more than e^epsilon times as likely by it. At 1 that is 2.7 times, at 5 it is
+# 148 times, and at {CEILING}, the most that any client answers, 22,026 times.
+largest-epsilon = {_text(str(wishes.largest_epsilon))}
+
+# The most that all surveys together may tell; what was spent is in ledger.db and never comes back.
+budget = {_text(str(wishes.budget))}
+
+# Why, where they are more than {LARGEST_EPSILON} and {BUDGET}. Without a reason more is refused.
+{reason}
 
 # Whether sums without noise may be revealed (privacy = "secure").
 exact-sums = {_flag(wishes.exact_sums)}
 
 # Answer only in a crowd of at least so many honest sites.
 smallest-cohort = {wishes.smallest_cohort}
+
+# How many of the other sites may work together with the server: a survey must withstand as many.
+# Without a number it is a third of the roster, at least 1.
+{floor}
 
 # SHA-256 of the models this site helps to assess; empty for any.
 model-digests = [{", ".join(map(_text, wishes.model_digests))}]

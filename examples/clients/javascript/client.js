@@ -1,0 +1,106 @@
+// The client: checks a survey against its own limits, then answers it.
+import { HALF_A_CHARACTER } from "./canonical.js";
+import { Dice } from "./dice.js";
+import { floorOf, isAbove } from "./fraction.js";
+import { cellOfScore } from "./grid.js";
+import { sha256 } from "./platform.js";
+import { Refused, check } from "./refused.js";
+import { MOST_BLOCK_BYTES, REPORT_ID_BYTES, encodeRows, join } from "./wire.js";
+
+export { fraction } from "./fraction.js";
+export { Refused } from "./refused.js";
+export { readSurvey } from "./survey.js";
+
+/**
+ * All that may leave this client: the bytes of a report file.
+ *
+ * @param survey what `readSurvey` gave
+ * @param examples a list of { label: 0 or 1, score: from 0 to 1 }
+ * @param limits { largestEpsilon: a fraction, smallestCohort: 1, modelDigests: [] };
+ *   an empty list of digests accepts any model
+ * @param options { clientId, charge, dice }: `charge(survey)` is where a client that keeps
+ *   account of its epsilons does so, after all checks and before any noise, or throws
+ */
+export async function answer(survey, examples, limits, { clientId, charge, dice } = {}) {
+  checkLimits(survey, limits);
+  check(survey.isLocal, "this client answers local surveys; this one needs secure aggregation");
+  const hits = examples.map((example, i) => hitOf(survey, example, i));
+  check(
+    !survey.policy.byHash || (typeof clientId === "string" && !HALF_A_CHARACTER.test(clientId)),
+    "this survey draws a client's level from its id; found none",
+  );
+  check(
+    hits.length > 0 || survey.allowEmpty,
+    "this survey is for clients that hold an example; this one has none",
+  );
+  const level = survey.policy.byHash ? await hashedLevel(survey, clientId) : null;
+  await charge?.(survey);
+  return join(messages(survey, hits, level, dice ?? new Dice()));
+}
+
+/** Throw `Refused` when a survey asks for more than this client gives. */
+export function checkLimits(survey, { largestEpsilon, smallestCohort = 1, modelDigests = [] }) {
+  check(
+    survey.honestReports >= smallestCohort,
+    `this client answers only in a crowd of at least ${smallestCohort}`,
+  );
+  // Without a limit there is no client to protect: it must be given.
+  check(largestEpsilon, "say the largest epsilon that a survey may spend");
+  if (survey.epsilon === null || isAbove(survey.epsilon, largestEpsilon)) {
+    const { top, bottom } = largestEpsilon;
+    throw new Refused(`this client spends at most epsilon ${top}/${bottom} on a survey`);
+  }
+  check(
+    modelDigests.length === 0 || modelDigests.includes(survey.modelDigest),
+    "this client assesses only models it knows",
+  );
+}
+
+/** Where an example counts: label * leaves + leaf. Messages withhold its values. */
+function hitOf({ edges }, { label, score }, i) {
+  check(label === 0 || label === 1, `labels must be 0 or 1; item ${i + 1} is not`);
+  check(score >= 0 && score <= 1, `scores must lie in [0, 1]; item ${i + 1} does not`);
+  return label * (edges.length - 1) + cellOfScore(edges, score);
+}
+
+/** The level that a public hash of the survey and the client's id points to. */
+export async function hashedLevel({ fingerprint, policy }, clientId) {
+  const digest = await sha256(join([fingerprint, new TextEncoder().encode(clientId)]));
+  const mark = new DataView(digest.buffer).getBigUint64(0);
+  // mark / 2^64 < c, without dividing.
+  return policy.upTo.findIndex((c) => mark * c.bottom < c.top << 64n);
+}
+
+/** A level drawn by the survey's fractions, without looking at the data. */
+function drawnLevel(survey, dice) {
+  return survey.policy.everyLevel ? 0 : levelOfWord(survey, dice.word32());
+}
+
+/** The level that a uniform word of 32 bits stands for. */
+export function levelOfWord({ policy }, word) {
+  return policy.upTo.findIndex((c) => BigInt(word) < floorOf(c, 1n << 32n));
+}
+
+/** One report for each unit, in random order, gathered into one or more blocks per level. */
+function messages(survey, hits, givenLevel, dice) {
+  const leaves = survey.edges.length - 1;
+  let sent = hits.length > 0 ? hits : [-1];
+  // Where a client is the unit it sends one report, on one of its examples, whatever it holds.
+  if (survey.unit === "client") sent = [sent[dice.below(sent.length)]];
+  // The order of reports must not tell: neither that of the table nor that of the cells.
+  dice.shuffle(sent);
+  const levelOf = sent.map(() => givenLevel ?? drawnLevel(survey, dice));
+  return survey.levels.flatMap(({ cells, cellOf, mechanism }, k) => {
+    const rows = sent
+      .filter((_, i) => levelOf[i] === k)
+      .map((hit) => (hit < 0 ? -1 : Math.floor(hit / leaves) * cells + cellOf(hit % leaves)))
+      .map((place) => mechanism.row(place, dice));
+    const perBlock = Math.floor(MOST_BLOCK_BYTES / mechanism.rowBytes);
+    const blocks = [];
+    for (let first = 0; first < rows.length; first += perBlock) {
+      const block = rows.slice(first, first + perBlock);
+      blocks.push(encodeRows(survey.fingerprint, dice.bytes(REPORT_ID_BYTES), k, block));
+    }
+    return blocks;
+  });
+}

@@ -1,0 +1,121 @@
+// A survey, read from bytes that a stranger may have written.
+import { parseCanonical, canonical } from "./canonical.js";
+import { boolean, exactly, wholeNumber } from "./fields.js";
+import { add, cumulated, fraction, isAbove } from "./fraction.js";
+import { edgesOf } from "./grid.js";
+import { levelsOf } from "./levels.js";
+import { mechanismOf } from "./mechanisms.js";
+import { Refused, check } from "./refused.js";
+import { sha256 } from "./platform.js";
+
+const FORMAT = "fedassay.survey/2";
+const FIELDS = [
+  "format", "privacy", "grid", "hierarchy", "level_policy", "mechanisms", "unit",
+  "minimum_reports", "colluders", "allow_empty", "model_digest",
+];
+const MECHANISMS = { secure: ["exact"], distributed: ["polya"], local: ["oue", "grr"] };
+const MOST_CLIENTS = 2 ** 31;
+const MOST_EXAMPLES = 2 ** 20;
+
+/** Read and check a survey file's bytes; resolves to what a client needs to answer it. */
+export async function readSurvey(bytes) {
+  const content = parseCanonical(bytes);
+  check(content?.format === FORMAT, `expected format "${FORMAT}"`);
+  exactly(content, FIELDS, "survey");
+  const fitting = Object.keys(MECHANISMS).find((privacy) => privacy === content.privacy);
+  check(fitting, '"privacy" is one of secure, distributed, local');
+  const edges = edgesOf(content.grid);
+  const levels = levelsOf(content.hierarchy, edges.length - 1);
+  const minimumReports = wholeNumber(content.minimum_reports, 1, MOST_CLIENTS, "minimum_reports");
+  const colluders = wholeNumber(content.colluders, 0, minimumReports - 1, "colluders");
+  const allowEmpty = boolean(content.allow_empty, "allow_empty");
+  checkUnit(content.unit);
+  checkModel(content.model_digest);
+  check(
+    Array.isArray(content.mechanisms) && content.mechanisms.length === levels.length,
+    '"mechanisms" must list one mechanism per level',
+  );
+  const mechanisms = content.mechanisms.map((each, k) =>
+    mechanismOf(each, levels[k].cells, allowEmpty),
+  );
+  check(
+    mechanisms.every(({ kind }) => MECHANISMS[fitting].includes(kind)),
+    `${fitting} privacy goes with ${MECHANISMS[fitting].join(" or ")} mechanisms`,
+  );
+  const policy = levelPolicy(content.level_policy, levels.length);
+  checkLevels(content, policy, levels.length);
+  check(
+    content.privacy !== "distributed" || minimumReports >= 2,
+    "distributed noise needs minimum_reports of at least 2",
+  );
+  return {
+    content,
+    fingerprint: await sha256(new TextEncoder().encode(canonical(content))),
+    isLocal: content.privacy === "local",
+    edges,
+    levels: levels.map((level, k) => ({ ...level, mechanism: mechanisms[k] })),
+    policy,
+    unit: content.unit.kind,
+    honestReports: minimumReports - colluders,
+    allowEmpty,
+    modelDigest: content.model_digest,
+    epsilon: epsilonOf(mechanisms, policy),
+  };
+}
+
+function levelPolicy(content, levels) {
+  if (content?.kind === "every") {
+    exactly(content, ["kind"], "level_policy");
+    return { everyLevel: true, byHash: false };
+  }
+  check(content?.kind === "one", "a client reports on every level or on one");
+  exactly(content, ["kind", "client_fractions", "by_hash"], "level_policy");
+  const listed = content.client_fractions;
+  check(
+    Array.isArray(listed) && listed.length === levels,
+    `there must be one share of clients for each of ${levels} levels`,
+  );
+  const fractions = listed.map((each) => fraction(each, "client_fractions"));
+  const upTo = cumulated(fractions);
+  const sum = upTo[levels - 1];
+  check(
+    fractions.every((each) => each.top > 0n) && sum.top === sum.bottom,
+    "the levels' shares of clients must be positive and add up to 1",
+  );
+  return { everyLevel: false, upTo, byHash: boolean(content.by_hash, "by_hash") };
+}
+
+function checkLevels(content, policy, levels) {
+  if (!policy.everyLevel) return;
+  if (content.hierarchy.kind === "interleaved") {
+    throw new Refused("interleaved levels are for clients that report on one level each");
+  }
+  check(
+    content.privacy !== "local" || levels === 1,
+    "under local privacy a client reports on one level",
+  );
+}
+
+function checkUnit(unit) {
+  exactly(unit, ["kind", "max_examples"], "unit");
+  check(["example", "client"].includes(unit.kind), '"kind" is one of example, client');
+  wholeNumber(unit.max_examples, 1, MOST_EXAMPLES, "max_examples");
+  check(
+    unit.kind === "client" || unit.max_examples === 1,
+    "max_examples goes with the client unit",
+  );
+}
+
+function checkModel(digest) {
+  check(
+    digest === null || (typeof digest === "string" && /^[0-9a-f]{64}$/.test(digest)),
+    "a model digest is 64 lower-case hexadecimal digits",
+  );
+}
+
+/** What one unit spends: the most of any level, or the sum where each client pays for all. */
+function epsilonOf(mechanisms, policy) {
+  const spent = mechanisms.map(({ epsilon }) => epsilon);
+  if (spent.includes(null)) return null;
+  return spent.reduce(policy.everyLevel ? add : (a, b) => (isAbove(b, a) ? b : a));
+}

@@ -1,0 +1,113 @@
+"""Options that say where a table keeps its scores and labels, and how they are written."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedassay.cli.console import err
+from fedassay.tables.columns import LABEL, SCORE, Columns
+from fedassay.tables.names import choose_columns
+
+PANEL = "How the table is written"
+
+ScoreOption = Annotated[
+    str | None,
+    typer.Option("--score", metavar="COL", help='Column with scores (default: "score").'),
+]
+LabelOption = Annotated[
+    str | None,
+    typer.Option("--label", metavar="COL", help='Column with labels (default: "label").'),
+]
+ClientOption = Annotated[
+    str | None,
+    typer.Option(
+        "--client",
+        metavar="COL",
+        help="Column that names each row's client (default: each row is one).",
+    ),
+]
+PositiveOption = Annotated[
+    str | None,
+    typer.Option(
+        "--positive",
+        metavar="VALUE",
+        help="Label of a positive, such as yes (default: 1 or true).",
+        rich_help_panel=PANEL,
+    ),
+]
+ScaleOption = Annotated[
+    float,
+    typer.Option(
+        "--scale",
+        metavar="S",
+        help="Score of certainty: 100 for percentages.",
+        rich_help_panel=PANEL,
+    ),
+]
+SeparatorOption = Annotated[
+    str | None,
+    typer.Option(
+        "--separator",
+        metavar="C",
+        help="Between a CSV file's values: ; or tab (default: comma; ; beside decimal commas).",
+        rich_help_panel=PANEL,
+    ),
+]
+DecimalOption = Annotated[
+    str,
+    typer.Option(
+        "--decimal",
+        metavar="C",
+        help="Decimal mark in a CSV file, such as a comma.",
+        rich_help_panel=PANEL,
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableOptions:
+    """What a command was told about its tables; None where it was told nothing."""
+
+    score: str | None = None
+    label: str | None = None
+    client: str | None = None
+    positive: str | None = None
+    scale: float = 1.0
+    separator: str | None = None
+    decimal: str = "."
+    quiet: bool = False
+
+    def for_table(self, path: Path) -> Columns:
+        """The columns of a table with scores and labels."""
+        return self._chosen(path, self._open(), ())
+
+    def for_reference(self, path: Path) -> Columns:
+        """The columns of a table that may lack labels."""
+        return self._chosen(path, self._open(), (LABEL,))
+
+    def for_scores(self, path: Path) -> Columns:
+        """The columns of a table whose labels, if any, nobody needs."""
+        return self._chosen(path, self._open() - {LABEL}, ())
+
+    def _open(self) -> set[str]:
+        named = {SCORE: self.score, LABEL: self.label}
+        return {name for name, given in named.items() if given is None}
+
+    def _chosen(self, path: Path, unnamed: Collection[str], optional: Collection[str]) -> Columns:
+        """Columns by name, or by content where that is safe, which is then said."""
+        columns = Columns(
+            self.score or SCORE,
+            self.label or LABEL,
+            self.client,
+            separator="\t" if self.separator in ("tab", "\\t") else self.separator,
+            decimal=self.decimal,
+            positive=self.positive,
+            scale=self.scale,
+        )
+        choice = choose_columns(path, columns, unnamed=unnamed, optional=optional)
+        if choice.note and not self.quiet:
+            err.print(choice.note, markup=False, soft_wrap=True)
+        return choice.columns

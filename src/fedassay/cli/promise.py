@@ -1,0 +1,65 @@
+"""What a client at the command line agrees to, said aloud before its table is opened."""
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedassay.cli import options
+from fedassay.cli.console import out
+from fedassay.client import CEILING, ClientPolicy, default_epsilon
+from fedassay.errors import SurveyRefused
+from fedassay.mechanisms import Privacy
+from fedassay.survey import Survey
+
+ExactSumsOption = Annotated[
+    bool, typer.Option("--exact-sums", help="Answer surveys that reveal sums without noise.")
+]
+LargestEpsilonOption = Annotated[
+    str | None,
+    typer.Option(
+        "--largest-epsilon",
+        metavar="E",
+        help=f"Refuse surveys that spend more: by default {default_epsilon(Privacy.DISTRIBUTED)}, "
+        f"or {default_epsilon(Privacy.LOCAL)} for local reports; at most {CEILING}.",
+    ),
+]
+
+
+def agreed_policy(
+    survey: Survey,
+    *,
+    smallest_cohort: int,
+    largest_epsilon: str | None,
+    exact_sums: bool,
+    model: Path | None,
+    quiet: bool = False,
+) -> ClientPolicy:
+    """The client's policy, if the survey keeps within it; says the survey's promise first.
+
+    Raises `SurveyRefused` before anything of the client's was read.
+    """
+    if not quiet:
+        out.print(survey.guarantee.sentence(), markup=False)
+    policy = ClientPolicy(
+        smallest_cohort=smallest_cohort,
+        largest_epsilon=options.fraction_option(largest_epsilon, "the largest epsilon"),
+        exact_sums=exact_sums,
+        model_digests=frozenset() if model is None else frozenset([options.file_digest(model)]),
+    )
+    try:
+        policy.check(survey)
+    except SurveyRefused as error:
+        raise SurveyRefused(f"{error}{_option_that_allows(survey, policy)}") from None
+    return policy
+
+
+def _option_that_allows(survey: Survey, policy: ClientPolicy) -> str:
+    """What to type, where it is this client's to allow."""
+    if survey.epsilon is None:
+        return "" if policy.exact_sums else " Or answer it knowingly: --exact-sums."
+    most: Fraction = policy.largest_epsilon or default_epsilon(survey.privacy)
+    if most < survey.epsilon <= CEILING:
+        return f" Or answer it knowingly: --largest-epsilon {survey.epsilon}."
+    return ""

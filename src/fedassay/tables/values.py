@@ -1,0 +1,157 @@
+"""Columns as arrays: scores on their scale, labels in one coding over a whole file."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fedassay.errors import ColumnTypeInvalid, LabelInvalid, SettingInvalid
+from fedassay.extras import needed_for
+from fedassay.tables.columns import Columns
+
+_Array = npt.NDArray[np.generic]
+
+
+def scores(batch: Any, columns: Columns) -> _Array:
+    """The scores of a batch, divided by their scale; missing ones are NaN."""
+    values = numbers(batch, columns.score)
+    return values if columns.scale == 1.0 else np.asarray(values, np.float64) / columns.scale
+
+
+def numbers(batch: Any, name: str) -> _Array:
+    """A column of numbers or booleans; nulls become NaN."""
+    with needed_for("tables"):
+        import pyarrow as pa
+
+    column = _decoded(batch.column(name))
+    kind = column.type
+    if pa.types.is_null(kind):
+        return np.full(batch.num_rows, np.nan)
+    if pa.types.is_decimal(kind):
+        column = column.cast("float64")
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+        raise ColumnTypeInvalid(
+            f'column "{name}" must hold numbers or booleans; found type {kind}. Convert the column '
+            "first; decimal commas are read with --decimal , and labels such as yes and no with "
+            "--positive VALUE."
+        )
+    if column.null_count:
+        # Whole numbers up to 2^53 stay exact; nothing larger is a score or a label.
+        column = column.cast("float64", safe=False).fill_null(float("nan"))
+    # Not column.to_numpy, which imports pandas where that is installed.
+    if pa.types.is_boolean(column.type):
+        return np.from_dlpack(column.cast("uint8")).view(np.bool_)
+    return np.from_dlpack(column)
+
+
+class LabelReader:
+    """Labels batch by batch; over the whole file they must have one coding."""
+
+    def __init__(self, columns: Columns) -> None:
+        self._name = columns.label
+        self._positive = columns.positive
+        self._seen: set[object] = set()
+
+    def read(self, batch: Any) -> _Array:
+        """A batch's labels as numbers or booleans; missing ones are NaN."""
+        if self._positive is not None:
+            return self._compare(_decoded(batch.column(self._name)), self._positive)
+        labels = numbers(batch, self._name)
+        if labels.dtype.kind != "b" and len(labels):
+            self._seen.update(value for value in (-1, 0) if (labels == value).any())
+        if self._seen == {-1, 0}:
+            raise LabelInvalid(
+                "labels must use one coding, {0, 1} or {-1, 1}; found 0, and -1 too. "
+                "Map the column to two classes, or name the positive one: --positive VALUE."
+            )
+        return labels
+
+    def finish(self) -> None:
+        """Raise, at the file's end, if the label of positives is none of the two there are."""
+        if self._positive is not None and len(self._seen) == 2 and not self._seen_positive:
+            raise LabelInvalid(
+                f'column "{self._name}" has two values, and {self._positive!r} is neither (values '
+                "withheld). Give the one that marks a positive: --positive VALUE."
+            )
+
+    @property
+    def _seen_positive(self) -> bool:
+        return any(_is_same(value, self._positive or "") for value in self._seen)
+
+    def _compare(self, column: Any, positive: str) -> _Array:
+        with needed_for("tables"):
+            import pyarrow as pa
+
+        kind = column.type
+        if pa.types.is_decimal(kind):
+            column = column.cast("float64")
+        elif pa.types.is_nested(kind) or pa.types.is_temporal(kind) or pa.types.is_binary(kind):
+            raise ColumnTypeInvalid(
+                f'column "{self._name}" must hold text, numbers or booleans; found type {kind}. '
+                "Convert it first."
+            )
+        present = column.drop_null()
+        if pa.types.is_floating(present.type):
+            with needed_for("tables"):
+                import pyarrow.compute as pc
+
+            present = present.filter(pc.invert(pc.is_nan(present)))
+        values = present.unique()[:3].to_pylist()
+        self._seen.update(values)
+        if len(self._seen) > 2:
+            raise LabelInvalid(
+                f'column "{self._name}" must hold two values, one of them for positives; found '
+                "more (withheld). Map the column to two classes first."
+            )
+        labels = np.full(len(column), np.nan)
+        for value in values:
+            labels[_where(column, value)] = float(_is_same(value, positive))
+        return labels
+
+
+def _is_same(value: object, text: str) -> bool:
+    """Whether a value is what somebody typed: 1 and 1.0 are, and True and true."""
+    if isinstance(value, str):
+        return value == text
+    if isinstance(value, bool):
+        return str(value).lower() == text.lower()
+    try:
+        return float(str(value)) == float(text)
+    except ValueError as error:
+        raise SettingInvalid(
+            f"the labels are numbers, and {text[:40]!r} is none. Give the number of a positive: "
+            "--positive 1"
+        ) from error
+
+
+def _where(column: Any, value: object) -> npt.NDArray[np.bool_]:
+    """Where a column has a value; nulls are nowhere."""
+    with needed_for("tables"):
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+    equal = pc.equal(column, pa.scalar(value, type=column.type)).fill_null(fill_value=False)
+    return np.asarray(np.from_dlpack(equal.cast("uint8")), np.bool_)
+
+
+def text(batch: Any, name: str) -> Any:
+    """A column of clients' names."""
+    with needed_for("tables"):
+        import pyarrow as pa
+
+    column = _decoded(batch.column(name))
+    try:
+        return column.cast("string")
+    except pa.ArrowException as error:
+        raise ColumnTypeInvalid(
+            f'column "{name}" must hold names or numbers of clients; found type {column.type} '
+            "(values withheld). Convert the column first."
+        ) from error
+
+
+def _decoded(column: Any) -> Any:
+    """A column of categories as the values they stand for."""
+    with needed_for("tables"):
+        import pyarrow as pa
+
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column

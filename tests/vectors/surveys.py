@@ -1,0 +1,99 @@
+"""The surveys that vectors are about: every kind of grid, levels, mechanism and unit."""
+
+from fractions import Fraction
+
+import numpy as np
+
+from fedassay import Exact, Grid, Hierarchy, Survey, Unit
+from fedassay.hierarchy import AnyLevels, Interleaved
+from fedassay.mechanisms import (
+    AnyMechanism,
+    Polya,
+    Privacy,
+    RandomizedResponse,
+    UnaryEncoding,
+    UnitKind,
+)
+from fedassay.survey import EveryLevel, OneLevel
+
+ONE, FIVE = Fraction(1), Fraction(5)
+THIRDS = OneLevel((Fraction(1, 3),) * 3)
+UNEVEN = OneLevel((Fraction(1, 7), Fraction(6, 7)), by_hash=True)
+
+
+def secure(grid: Grid, hierarchy: AnyLevels | None = None, **fields: object) -> Survey:
+    hierarchy = hierarchy or Hierarchy.flat(grid.cells)
+    return Survey(
+        privacy=Privacy.SECURE,
+        grid=grid,
+        hierarchy=hierarchy,
+        mechanisms=(Exact(),) * hierarchy.levels,
+        **fields,  # type: ignore[arg-type]
+    )
+
+
+def local(
+    kinds: str, epsilon: Fraction, grid: Grid, hierarchy: AnyLevels | None = None, **fields: object
+) -> Survey:
+    hierarchy = hierarchy or Hierarchy.flat(grid.cells)
+    nothing = bool(fields.get("allow_empty", False))
+    mechanisms: list[AnyMechanism] = [
+        UnaryEncoding(epsilon) if kind == "oue" else RandomizedResponse(epsilon, cells, nothing)
+        for kind, cells in zip(kinds.split(), hierarchy.cells_per_level, strict=True)
+    ]
+    return Survey(
+        privacy=Privacy.LOCAL,
+        grid=grid,
+        hierarchy=hierarchy,
+        mechanisms=tuple(mechanisms),
+        minimum_reports=1,
+        **fields,  # type: ignore[arg-type]
+    )
+
+
+def distributed(epsilons: list[Fraction], grid: Grid, hierarchy: Hierarchy) -> Survey:
+    return Survey(
+        privacy=Privacy.DISTRIBUTED,
+        grid=grid,
+        hierarchy=hierarchy,
+        mechanisms=tuple(Polya(epsilon, 20, 900) for epsilon in epsilons),
+        level_policy=EveryLevel(),
+        unit=Unit(UnitKind.CLIENT, 20),
+        minimum_reports=1000,
+        colluders=100,
+    )
+
+
+LOCAL: dict[str, Survey] = {
+    "oue, one level": local("oue", ONE, Grid.uniform(4)),
+    "oue, bits that do not fill their bytes": local("oue", FIVE, Grid.cubic(13)),
+    "grr, one level": local("grr", Fraction(1, 3), Grid.uniform(4)),
+    "grr, one cell": local("grr", ONE, Grid.uniform(1), Hierarchy(1, (1,))),
+    "oue, empty clients": local("oue", ONE, Grid.uniform(3), allow_empty=True),
+    "grr, empty clients": local("grr", Fraction(2), Grid.uniform(3), allow_empty=True),
+    "tree of two levels, grr then oue, by hash": local(
+        "grr oue", FIVE, Grid.uniform(7), Hierarchy(7, (2, 4)), level_policy=UNEVEN
+    ),
+    "interleaved, three levels": local(
+        "grr oue grr", Fraction(5, 2), Grid.cubic(7), Interleaved(7, 3), level_policy=THIRDS
+    ),
+    "a client is the unit": local(
+        "oue", FIVE, Grid.explicit([0, 0.1, 0.5, 1]), unit=Unit(UnitKind.CLIENT, 9)
+    ),
+}
+OTHERS: dict[str, Survey] = {
+    "default of exact sums": secure(Grid.fine()),
+    "fine grid with thresholds": secure(Grid.fine(1000).with_edges_at([0.3, 0.0123456789])),
+    "cubic grid with ends": secure(Grid.cubic(24).with_ends().with_edges_at([0.1])),
+    "largest cubic grid": secure(Grid.cubic(2**16)),
+    "thirds and sevenths": secure(Grid.uniform(21), Hierarchy(21, (3, 7))),
+    "explicit edges": secure(
+        Grid.explicit([0, 5e-324, 1e-7, 0.1, 1 / 3, np.nextafter(1.0, 0.0), 1]),
+        model_digest="0123456789abcdef" * 4,
+    ),
+    "leaves that the fan-outs do not fill": secure(Grid.uniform(45), Hierarchy(45, (4, 4, 4))),
+    "distributed, each level pays": distributed(
+        [Fraction(1, 3), Fraction(2, 3)], Grid.uniform(16), Hierarchy(16, (4, 4))
+    ),
+}
+SURVEYS = LOCAL | OTHERS
