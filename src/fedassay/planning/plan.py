@@ -37,7 +37,7 @@ DEFAULT_ERROR = 0.01
 _SEED = 0
 
 Progress = Callable[[str], None]
-_Found = TypeVar("_Found")
+_Solution = TypeVar("_Solution")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +61,7 @@ class Plan:
     forecasts: dict[str, ErrorForecast]
     calibrated_ece: float
     """The calibration error expected after calibrating from this survey."""
-    found: tuple[str, ...] = ()
+    solved_for: tuple[str, ...] = ()
     """What the plan solved for: clients, epsilon or nothing."""
     enough_clients: int | None = None
     """Where the target is missed, how many clients would meet it."""
@@ -166,26 +166,35 @@ def make_plan(
     thresholds: tuple[float, ...] = (0.5,),
     progress: Progress,
 ) -> Plan:
-    """Solve for clients or epsilon where the request leaves one open, then predict everything."""
-    found: tuple[str, ...] = ()
+    """Solve for clients or epsilon where the request leaves one open, then predict everything.
+
+    >>> make_plan(SurveyRequest(privacy=Privacy.LOCAL), Goal(), progress=lambda step: None)
+    Traceback (most recent call last):
+    ...
+    fedassay.errors.SettingInvalid: local privacy leaves clients and epsilon both open; one must...
+    """
+    solved_for: tuple[str, ...] = ()
     if request.clients is None:
         progress("clients for the target")
         _check_open(request)
         request = replace(request, clients=clients_needed(request, goal.target))
-        found = ("clients",)
+        solved_for = ("clients",)
     elif request.epsilon is None and request.privacy is not Privacy.SECURE:
         progress("epsilon for the target")
         check_request(replace(request, epsilon=Fraction(1)))
         request = replace(request, epsilon=epsilon_needed(request, goal.target))
-        found = ("epsilon",)
+        solved_for = ("epsilon",)
     check_request(request)
     progress("choosing the survey")
     plan = _predicted(request, goal, thresholds, progress)
     if plan.is_enough:
-        enough_clients = request.clients if "clients" in found else None
-        enough_epsilon = request.epsilon if "epsilon" in found else None
+        enough_clients = request.clients if "clients" in solved_for else None
+        enough_epsilon = request.epsilon if "epsilon" in solved_for else None
         return replace(
-            plan, found=found, enough_clients=enough_clients, enough_epsilon=enough_epsilon
+            plan,
+            solved_for=solved_for,
+            enough_clients=enough_clients,
+            enough_epsilon=enough_epsilon,
         )
     progress("what would be enough")
     enough_clients, obstacle = _attempt(lambda: clients_needed(request, goal.target))
@@ -199,7 +208,7 @@ def make_plan(
         obstacle = obstacle or other
     return replace(
         plan,
-        found=found,
+        solved_for=solved_for,
         enough_clients=enough_clients,
         enough_rows=enough_rows,
         enough_epsilon=enough_epsilon,
@@ -208,15 +217,25 @@ def make_plan(
 
 
 def has_own_rows(request: SurveyRequest) -> bool:
-    """Whether clients hold other than one row each, so that rows and clients differ."""
+    """Whether clients hold other than one row each, so that rows and clients differ.
+
+    >>> has_own_rows(SurveyRequest(clients=4, examples=8000))
+    True
+    """
     return None not in (request.clients, request.examples) and request.clients != request.examples
 
 
 def assumptions(request: SurveyRequest) -> dict[str, float | str]:
-    """What the plan takes the scores to be like."""
+    """What the plan takes the scores to be like.
+
+    >>> assumptions(SurveyRequest(clients=1000, auc=0.8))["auc"]
+    0.8
+    """
     if request.reference is not None:
-        found: dict[str, float | str] = {"scores": "reference"}
-        return found if request.positive_rate is None else found | {"rate": request.positive_rate}
+        assumed: dict[str, float | str] = {"scores": "reference"}
+        return (
+            assumed if request.positive_rate is None else assumed | {"rate": request.positive_rate}
+        )
     return {
         "scores": "binormal",
         "positive_rate": request.positive_rate or ASSUMED_RATE,
@@ -257,7 +276,7 @@ def _check_open(request: SurveyRequest) -> None:
     check_request(replace(request, clients=max(10_000, request.colluders + 2)))
 
 
-def _attempt(solve: Callable[[], _Found]) -> tuple[_Found | None, str]:
+def _attempt(solve: Callable[[], _Solution]) -> tuple[_Solution | None, str]:
     """A solution, or the first sentence on why there is none."""
     try:
         return solve(), ""

@@ -60,7 +60,12 @@ def predicted(
     *,
     model: ScoreHistogram | None = None,
 ) -> ErrorForecast:
-    """One metric's errors under a request's own model; with `model`, one made before."""
+    """One metric's errors under a request's own model; with `model`, one made before.
+
+    >>> request = SurveyRequest(clients=1000)
+    >>> predicted(request, design_survey(request), "roc_auc").noise_sd  # exact sums
+    0.0
+    """
     made = model_for(request) if model is None else scaled(model, expected_examples(request))
     return forecast_one(
         design.survey,
@@ -72,7 +77,11 @@ def predicted(
 
 
 def clients_needed(request: SurveyRequest, target: Target) -> int:
-    """The fewest clients, each with as many rows as before, whose survey stays below the target."""
+    """The fewest clients, each with as many rows as before, whose survey stays below the target.
+
+    >>> clients_needed(SurveyRequest(), Target("prevalence", 0.01)) > 5000
+    True
+    """
 
     def with_clients(clients: float) -> SurveyRequest:
         number, examples = round(clients), request.examples
@@ -90,7 +99,11 @@ def clients_needed(request: SurveyRequest, target: Target) -> int:
 
 
 def rows_needed(request: SurveyRequest, target: Target) -> int:
-    """The fewest rows, spread over as many clients as before, whose survey stays below it."""
+    """The fewest rows, spread over as many clients as before, whose survey stays below it.
+
+    >>> rows_needed(SurveyRequest(clients=4), Target("prevalence", 0.01)) > 5000
+    True
+    """
 
     def with_rows(rows: float) -> SurveyRequest:
         return replace(request, examples=round(rows))
@@ -105,7 +118,12 @@ def rows_needed(request: SurveyRequest, target: Target) -> int:
 
 
 def epsilon_needed(request: SurveyRequest, target: Target) -> Fraction:
-    """The smallest epsilon whose survey stays below the target, to three digits."""
+    """The smallest epsilon whose survey stays below the target, to three digits.
+
+    >>> request = SurveyRequest(privacy=Privacy.LOCAL, clients=100_000, height=3)
+    >>> epsilon_needed(request, Target("roc_auc", 0.02)) < 10
+    True
+    """
     if request.privacy is Privacy.SECURE:
         raise SettingInvalid("exact sums spend no epsilon; there is none to find.")
 
@@ -175,6 +193,10 @@ def detectable_difference(expected: ErrorForecast, power: float) -> float:
 
     Each model has a survey of its own with this prediction, answered by different clients;
     binning errors are taken to be the same for both.
+
+    >>> expected = ErrorForecast(0.8, 0.0, 0.01, 0.0, 0.0, 0.0, 0.02)
+    >>> round(detectable_difference(expected, 0.8), 4)  # (1.96 + 0.84) sqrt(2) 0.01
+    0.0396
     """
     check_power(power)
     reach = normal_quantile(0.975) + normal_quantile(power)
@@ -186,6 +208,10 @@ def detectable_on_same_clients(expected: ErrorForecast, power: float) -> float:
 
     Their luck of the draw is then shared; what is left is privacy noise. Each client pays for
     both surveys.
+
+    >>> expected = ErrorForecast(0.8, 0.0, 0.01, 0.0, 0.0, 0.0, 0.02)
+    >>> detectable_on_same_clients(expected, 0.8)  # no privacy noise
+    0.0
     """
     check_power(power)
     reach = normal_quantile(0.975) + normal_quantile(power)
@@ -193,7 +219,10 @@ def detectable_on_same_clients(expected: ErrorForecast, power: float) -> float:
 
 
 def check_power(power: float) -> None:
-    """Raise unless a power lies between 0.05, what chance alone gives, and 1."""
+    """Raise unless a power lies between 0.05, what chance alone gives, and 1.
+
+    >>> check_power(0.8)
+    """
     if not 0.05 < power < 1.0:
         raise SettingInvalid(
             f"power must lie between 0.05 (false alarms alone) and 1; found {power:g}. "
@@ -202,13 +231,17 @@ def check_power(power: float) -> None:
 
 
 def floors(request: SurveyRequest, metric: str) -> dict[Cause, float]:
-    """What each cause alone leaves of the error in 95 trials of 100."""
-    found = predicted(request, design_survey(request), metric)
+    """What each cause alone leaves of the error in 95 trials of 100.
+
+    >>> floors(SurveyRequest(clients=1000), "roc_auc")[Cause.PRIVACY]
+    0.0
+    """
+    expected = predicted(request, design_survey(request), metric)
     z = normal_quantile(0.975)
     return {
-        Cause.SAMPLING: z * found.sampling_sd,
-        Cause.BINNING: abs(found.binning_bias),
-        Cause.PRIVACY: z * found.noise_sd,
+        Cause.SAMPLING: z * expected.sampling_sd,
+        Cause.BINNING: abs(expected.binning_bias),
+        Cause.PRIVACY: z * expected.noise_sd,
     }
 
 
