@@ -253,12 +253,20 @@ def scaled(model: ScoreHistogram, examples: float) -> ScoreHistogram:
 
 
 def forecast_header() -> list[str]:
-    """What the columns of `forecast_rows` are."""
+    """What the columns of `forecast_rows` are.
+
+    >>> forecast_header()[:2]
+    ['metric', 'value']
+    """
     return ["metric", "value", "sampling", "binning", "privacy", "95 % ±", "mostly"]
 
 
 def forecast_rows(forecasts: Mapping[str, ErrorForecast]) -> list[list[str]]:
-    """Predicted errors by cause, and the 95 % half-width, as people read them."""
+    """Predicted errors by cause, and the 95 % half-width, as people read them.
+
+    >>> forecast_rows({})
+    []
+    """
     rows = []
     for name, each in forecasts.items():
         if not each.is_available:

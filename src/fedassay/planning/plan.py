@@ -240,7 +240,10 @@ def make_plan(
 
 
 def check_start(request: SurveyRequest, target_error: float | None) -> None:
-    """Raise unless there is something to plan from: clients, or an error to find them for."""
+    """Raise unless there is something to plan from: clients, or an error to find them for.
+
+    >>> check_start(SurveyRequest(clients=1000), None)
+    """
     if target_error is not None:
         return
     if request.clients is None:
