@@ -8,15 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from fedassay import (
-    Assessment,
-    Examples,
-    Hierarchy,
-    Privacy,
-    ScoreHistogram,
-    SurveyRequest,
-    design_survey,
-)
+from fedassay import Assessment, Examples, Hierarchy, Privacy, ScoreHistogram, SurveyRequest
 from fedassay.calibration import (
     METHODS,
     AutoCalibrator,
@@ -38,6 +30,7 @@ from fedassay.cli.calibrate import CHOICES
 from fedassay.errors import SettingInvalid
 from fedassay.examples import ScoredClients
 from fedassay.noise import NoNoise, TreeNoise
+from fedassay.planning.search import design_survey
 from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation.simulate import tally_clients
 
