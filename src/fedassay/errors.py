@@ -40,6 +40,7 @@ FedassayError
 │   │   └── BudgetMissing
 │   └── SurveyRepeated
 ├── TooFewReports           decoding now would break a promise
+├── TallyClosed             adding to what was released would break one
 └── MissingExtra            a package that this needs is not installed
 
 A message names the rule, what was found, and the remedy. On a client it never
@@ -205,6 +206,10 @@ class SurveyRepeated(SurveyRefused):
 
 class TooFewReports(FedassayError):
     """Fewer reports than the survey's guarantee needs."""
+
+
+class TallyClosed(FedassayError):
+    """Adding reports to a released tally, or releasing a part of one, would break a promise."""
 
 
 class MissingExtra(FedassayError, ImportError):

@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from examples.four_hospitals.__main__ import report
 from examples.four_hospitals.hospitals import LABEL, SCORE, Hospital, open_hospital, share_roster
@@ -169,11 +170,19 @@ def table(site: Hospital, text: str) -> None:
     (site.folder / "scores" / "scores.csv").write_text(text)
 
 
+def test_a_site_without_rows_answers_zeros_like_any_other(folder: Path) -> None:
+    sites = hospitals(folder)
+    path = sites[3].folder / "scores" / "scores.parquet"
+    pq.write_table(pq.read_table(path).slice(0, 0), path)
+    assessment = federate(InProcessGrid(configs(sites)), settings(folder))
+    assert assessment.tally.reports == (4,) * 4
+    assert assessment.tally.counters.tolist() == exact_sum(assessment, sites[:3]).tolist()
+
+
 BAD = {
     "no file": (no_file, "FileInvalid", "Check data in the node configuration"),
     "no columns": (lambda s: table(s, f"a,b\n1,2\n{CANARY},1\n"), "ColumnMissing", "risk"),
     "no names": (lambda s: table(s, f"1,2\n{CANARY},1\n"), "ColumnMissing", "column names"),
-    "no rows": (lambda s: table(s, f"{SCORE},{LABEL}\n"), "NoRows", "Check the file"),
     "text": (
         lambda s: table(s, f"{SCORE},{LABEL}\nx{CANARY},1\n"),
         "ColumnTypeInvalid",

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import foldnorm, norm
 
-from fedassay import Privacy, ScoreHistogram, SurveyDesign, SurveyRequest, design_survey
+from fedassay import Privacy, ScoreHistogram, SurveyDesign, SurveyRequest
 from fedassay.errors import SettingInvalid, TargetImpossible
 from fedassay.metrics import named_metrics
 from fedassay.planning.boundaries import rank_error, reference_from
@@ -28,7 +28,7 @@ from fedassay.planning.pipeline import PipelineStep, plan_pipeline
 from fedassay.planning.plan import Goal, Plan, make_plan
 from fedassay.planning.request import Preset
 from fedassay.planning.score_model import binormal
-from fedassay.planning.search import decode_options_for
+from fedassay.planning.search import decode_options_for, design_survey
 from fedassay.planning.solve import (
     PLANNED,
     Target,
@@ -84,7 +84,11 @@ def test_exact_sums_have_sampling_errors_only() -> None:
 def test_the_papers_readout_predicts_the_papers_noise() -> None:
     """Naive prefix sums feel the noise of every level once: 10 levels, 2 cells at a threshold."""
     request = SurveyRequest(
-        privacy=Privacy.DISTRIBUTED, epsilon=Fraction(1), clients=20_000, preset=Preset.PAPER
+        privacy=Privacy.DISTRIBUTED,
+        epsilon=Fraction(1),
+        clients=20_000,
+        dropouts=Fraction(0),
+        preset=Preset.PAPER,
     )
     survey, decode_options = design_survey(request).survey, decode_options_for(Preset.PAPER, None)
     expected = expected_histogram(

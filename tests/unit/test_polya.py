@@ -1,4 +1,5 @@
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
@@ -24,12 +25,10 @@ from fedassay import (
     SystemRandomness,
     Tally,
     Unit,
-    answer,
-    decode,
-    design_survey,
 )
 from fedassay.cli.app import app
-from fedassay.client import OPEN_POLICY, Answer, answer_counts, at_most, make_answer
+from fedassay.client import OPEN_POLICY, Answer, answer, answer_counts, at_most, make_answer
+from fedassay.decoding import decode
 from fedassay.engines.report_files import write_answer
 from fedassay.errors import (
     CountOverflow,
@@ -44,9 +43,11 @@ from fedassay.mechanisms.sampling import Dice
 from fedassay.planning.request import (
     LevelChoice,
 )
+from fedassay.planning.search import design_survey
 from fedassay.randomness import SimulatedRandomness
 from fedassay.survey import OneLevel
 from fedassay.survey_json import load_survey, survey_from_json
+from fedassay.tally_file import KeptTally, State
 from fedassay.wire import Message, Report
 from fedassay.wire import decode as decode_report
 from fedassay.wire import encode as encode_report
@@ -128,38 +129,46 @@ def test_a_cohort_of_nobody_has_no_noise() -> None:
 
 DISTRIBUTED = SurveyRequest(privacy=Privacy.DISTRIBUTED, epsilon=ONE, clients=1000)
 
-REFUSED = {
-    "no epsilon": (replace(DISTRIBUTED, epsilon=None), "needs an epsilon"),
-    "no clients": (replace(DISTRIBUTED, clients=None), "minimum_reports"),
-    "minimum of one": (replace(DISTRIBUTED, minimum_reports=1), "at least 2"),
-    "minimum of none": (replace(DISTRIBUTED, minimum_reports=0), "at least"),
-    "minimum below none": (replace(DISTRIBUTED, minimum_reports=-3), "at least"),
-    "minimum above clients": (replace(DISTRIBUTED, minimum_reports=1001), "must not exceed"),
-    "all collude": (replace(DISTRIBUTED, colluders=1000), "colluders"),
-    "minimum colludes": (replace(DISTRIBUTED, minimum_reports=10, colluders=10), "colluders"),
-    "fewer than none collude": (replace(DISTRIBUTED, colluders=-1), "colluders"),
-    "one client": (replace(DISTRIBUTED, clients=1), "at least 2"),
-    "no client": (replace(DISTRIBUTED, clients=0), "from 1"),
-    "epsilon without noise": (SurveyRequest(epsilon=ONE), "epsilon"),
+REFUSED: dict[str, tuple[Callable[[], SurveyRequest], str]] = {
+    "no epsilon": (lambda: replace(DISTRIBUTED, epsilon=None), "needs an epsilon"),
+    "no clients": (lambda: replace(DISTRIBUTED, clients=None), "minimum_reports"),
+    "minimum of one": (lambda: replace(DISTRIBUTED, minimum_reports=1), "at least 2"),
+    "minimum of none": (lambda: replace(DISTRIBUTED, minimum_reports=0), "from 1"),
+    "minimum below none": (lambda: replace(DISTRIBUTED, minimum_reports=-3), "from 1"),
+    "minimum above clients": (
+        lambda: replace(DISTRIBUTED, minimum_reports=1001),
+        "must not exceed",
+    ),
+    "all collude": (lambda: replace(DISTRIBUTED, colluders=1000), "colluders"),
+    "minimum colludes": (
+        lambda: replace(DISTRIBUTED, minimum_reports=10, colluders=10),
+        "colluders",
+    ),
+    "fewer than none collude": (lambda: replace(DISTRIBUTED, colluders=-1), "colluders"),
+    "one client": (lambda: replace(DISTRIBUTED, clients=1), "at least 2"),
+    "no client": (lambda: replace(DISTRIBUTED, clients=0), "from 1"),
+    "epsilon without noise": (lambda: SurveyRequest(epsilon=ONE), "epsilon"),
     "budget too short": (
-        replace(DISTRIBUTED, preset=Preset.PAPER, height=2, budget=(ONE,)),
+        lambda: replace(DISTRIBUTED, preset=Preset.PAPER, height=2, budget=(ONE,)),
         "budget",
     ),
     "budget too large": (
-        replace(DISTRIBUTED, preset=Preset.PAPER, height=2, budget=(ONE, ONE)),
+        lambda: replace(DISTRIBUTED, preset=Preset.PAPER, height=2, budget=(ONE, ONE)),
         "budget",
     ),
     "nothing for a level": (
-        replace(DISTRIBUTED, preset=Preset.PAPER, height=2, budget=(ONE, Fraction(0))),
+        lambda: replace(DISTRIBUTED, preset=Preset.PAPER, height=2, budget=(ONE, Fraction(0))),
         "budget",
     ),
 }
 
 
-@pytest.mark.parametrize(("request_", "rule"), REFUSED.values(), ids=REFUSED.keys())
-def test_a_request_that_cannot_be_kept_is_refused(request_: SurveyRequest, rule: str) -> None:
+@pytest.mark.parametrize(("make", "rule"), REFUSED.values(), ids=REFUSED.keys())
+def test_a_request_that_cannot_be_kept_is_refused(
+    make: Callable[[], SurveyRequest], rule: str
+) -> None:
     with pytest.raises(SettingInvalid, match=rule):
-        design_survey(request_)
+        design_survey(make())
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "1e400", "1e9", "one", "", "1/0"])
@@ -329,7 +338,7 @@ def test_a_survey_of_one_level_each_survives_wire_tally_and_decode(tmp_path: Pat
     tally = Tally.of(survey, reports)
     assert tally.reports == (levels[0], levels[1])
     assert tally.clients(survey) == 60
-    assert Tally.from_json(tally.to_json(), survey) == tally
+    assert KeptTally.from_bytes(KeptTally(survey, tally).to_bytes()).tally == tally
     split = Tally.of(survey, reports[:20]) + Tally.of(survey, reports[20:])
     assert split == tally
     histogram = decode(survey, tally, decode_options=DecodeOptions())
@@ -345,7 +354,7 @@ def test_below_the_minimum_nothing_is_decoded(levels: OneLevel | None) -> None:
         decode(survey, tally, decode_options=DecodeOptions())
 
 
-def test_an_early_assessment_is_kept_with_its_tally(tmp_path: Path) -> None:
+def test_below_the_minimum_there_is_a_tally_and_no_assessment(tmp_path: Path) -> None:
     survey = noisy_survey()
     survey.save(tmp_path / "survey.json")
     paths = []
@@ -356,13 +365,14 @@ def test_an_early_assessment_is_kept_with_its_tally(tmp_path: Path) -> None:
     command = ["tally", str(tmp_path / "survey.json")]
     early = CliRunner().invoke(app, [*command, *paths[:2], "-o", str(output)])
     assert isinstance(early.exception, TooFewReports | SystemExit)
-    saved = Assessment.load(output)
-    assert saved.tally.reports == (2, 2)
-    assert not saved.is_complete
-    assert saved.to_json()["estimates"] is None
+    assert not output.exists()
+    saved = KeptTally.load(tmp_path / "assessment.tally")
+    assert (saved.tally.reports, saved.state) == ((2, 2), State.COLLECTING)
     late = CliRunner().invoke(app, [*command, paths[2], "-o", str(output)])
     assert late.exit_code == 0
-    assert Assessment.load(output).tally == Tally.of(survey, reports_to(survey, 3))
+    whole = Tally.of(survey, reports_to(survey, 3))
+    assert Assessment.load(output).tally.counters.tolist() == whole.counters.tolist()
+    assert KeptTally.load(tmp_path / "assessment.tally").tally == whole
 
 
 def test_sums_that_secure_aggregation_cannot_carry_are_refused() -> None:

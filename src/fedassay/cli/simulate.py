@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,11 +11,12 @@ import typer
 
 from fedassay.assessment import Assessment, estimates_json
 from fedassay.cli import columns, options
-from fedassay.cli.console import err, estimates_table, plain, progress, reasons
+from fedassay.cli.console import err, estimates_table, plain, progress
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
 from fedassay.decoding import decode
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.estimate import Estimate
+from fedassay.estimate_table import reasons
 from fedassay.examples import ScoredClients
 from fedassay.files import write_json
 from fedassay.mechanisms import Privacy, Unit, UnitKind
@@ -28,7 +30,12 @@ from fedassay.planning.search import (
 from fedassay.randomness import SimulatedRandomness
 from fedassay.report.charts import write_plots
 from fedassay.simulation.heldout import HeldOut, held_out, split_clients
-from fedassay.simulation.simulate import tally_clients, tally_each_client
+from fedassay.simulation.simulate import (
+    counted_rows,
+    rows_counted,
+    tally_clients,
+    tally_each_client,
+)
 from fedassay.tables.reading import read_clients, read_reference
 from fedassay.tables.sources import row_count
 
@@ -127,7 +134,8 @@ def simulate_command(
         privacy=privacy,
         epsilon=options.fraction_option(epsilon, "epsilon"),
         clients=cohort.clients,
-        examples=_expected_examples(cohort, unit, max_examples),
+        dropouts=Fraction(0),
+        examples=counted_rows(cohort, Unit(unit, max_examples)),
         positive_rate=positive_rate,
         preset=preset,
         levels=levels,
@@ -151,7 +159,7 @@ def simulate_command(
     content: dict[str, Any] = {
         "format": SIMULATION_FORMAT,
         "rows": len(cohort.examples),
-        "rows_kept": kept_rows(cohort, request.unit),
+        "rows_kept": rows_counted(design.survey, cohort),
         "clients": cohort.clients,
         "guarantee": design.survey.guarantee.sentence(),
         "exact": exact,
@@ -171,11 +179,6 @@ def simulate_command(
 
 
 simulate_command.__doc__ = f"{simulate_command.__doc__}\n{_EXAMPLES}"
-
-
-def _expected_examples(cohort: ScoredClients, unit: UnitKind, max_examples: int) -> int:
-    rows = len(cohort.examples)
-    return min(rows, cohort.clients * max_examples) if unit is UnitKind.CLIENT else rows
 
 
 def run_trials(
@@ -214,7 +217,7 @@ def calibrate_half(request: SurveyRequest, cohort: ScoredClients, *, seed: int |
     half = replace(
         request,
         clients=fitting.clients,
-        examples=_expected_examples(fitting, request.unit.kind, request.unit.max_examples),
+        examples=counted_rows(fitting, request.unit),
         minimum_reports=None
         if request.minimum_reports is None
         else min(request.minimum_reports, fitting.clients),
@@ -260,15 +263,6 @@ def save_results(folder: Path, content: dict[str, Any], assessment: Assessment) 
     write_plots(assessment, folder / "curves.png")
 
 
-def kept_rows(cohort: ScoredClients, unit: Unit) -> int:
-    """How many rows a federation counts: each client gives at most as many as its unit says."""
-    if unit.kind is UnitKind.EXAMPLE:
-        return len(cohort.examples)
-    if cohort.client_of_row is None:
-        return cohort.clients
-    return int(np.minimum(np.bincount(cohort.client_of_row), unit.max_examples).sum())
-
-
 def print_results(
     voice: Voice,
     cohort: ScoredClients,
@@ -280,11 +274,11 @@ def print_results(
     survey, rows = assessment.survey, len(cohort.examples)
     held = "each row a client" if cohort.client_of_row is None else f"{cohort.clients:,} clients"
     voice.say(f"{rows:,} rows, {held}. {survey.guarantee.sentence()}")
-    kept = kept_rows(cohort, survey.unit)
+    kept = rows_counted(survey, cohort)
     if kept < rows:
         voice.say(
-            f"Counted {kept:,} of these rows: at most {survey.unit.max_examples:,} of each client, "
-            "drawn at random. Raise --max-examples to count more."
+            f"Counted {kept:,} of these rows: drawn at random of each client, since "
+            f"the survey protects {survey.unit}. Raise --max-examples to count more."
         )
     if len(results) > 1:
         voice.say(f"Trial {len(results)} of {len(results)}, and the mean error of all:")

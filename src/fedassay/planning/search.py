@@ -6,6 +6,7 @@ Every candidate is scored by the closed form of `forecast`.
 from dataclasses import dataclass
 from math import inf, log
 
+from fedassay.checks import require_type
 from fedassay.decoding import DecodeOptions
 from fedassay.examples import Examples
 from fedassay.grid import Grid
@@ -33,6 +34,10 @@ class SurveyDesign:
     survey: Survey
     decode_options: DecodeOptions
 
+    def __post_init__(self) -> None:
+        require_type(self.survey, Survey, "a design's survey", "Use design_survey(request).")
+        require_type(self.decode_options, DecodeOptions, "decode_options", "Pass DecodeOptions().")
+
 
 PAPER_HEIGHT = 10
 PAPER_BUCKETS = 100
@@ -43,7 +48,11 @@ _CLEARLY, _TIMES = log(2.0), 3
 
 
 def design_survey(request: SurveyRequest) -> SurveyDesign:
-    """Fill in everything that the request leaves open."""
+    """Fill in everything that the request leaves open.
+
+    >>> design_survey(SurveyRequest(minimum_reports=5)).survey.minimum_reports
+    5
+    """
     check_request(request)
     decode_options = decode_options_for(request.preset, request.buckets)
     if request.preset is Preset.PAPER or request.height is not None:
@@ -77,7 +86,7 @@ def _best(request: SurveyRequest) -> Survey:
 def _plain_candidates(request: SurveyRequest, scorer: Scorer) -> list[list[Candidate]]:
     """Plain trees on every grid, from few cells on, until more are clearly worse."""
     sizes = MORE_LEAVES if isinstance(request.reference, Examples) else LEAVES
-    found: list[list[Candidate]] = []
+    candidates: list[list[Candidate]] = []
     best, worse = inf, 0
     for leaves in sizes:
         of_size = [
@@ -87,14 +96,18 @@ def _plain_candidates(request: SurveyRequest, scorer: Scorer) -> list[list[Candi
         error = min(tree.area_error for trees in of_size for tree in trees)
         worse = worse + 1 if error > best + _CLEARLY else 0
         best = min(best, error)
-        found += of_size
-        if worse == _TIMES and len(found) >= _SHORTLIST:
+        candidates += of_size
+        if worse == _TIMES and len(candidates) >= _SHORTLIST:
             break
-    return found
+    return candidates
 
 
 def decode_options_for(preset: Preset, buckets: int | None) -> DecodeOptions:
-    """How a preset reads a tally."""
+    """How a preset reads a tally.
+
+    >>> decode_options_for(Preset.PAPER, None).buckets
+    100
+    """
     if preset is Preset.PAPER:
         return DecodeOptions(smooth=False, reconcile=False, buckets=buckets or PAPER_BUCKETS)
     return DecodeOptions(buckets=buckets)

@@ -70,12 +70,13 @@ def read_reference(path: Path, columns: Columns) -> Examples | FloatArray:
 def count_file(
     path: Path, columns: Columns, grid: Grid, *, progress: Progress | None = None
 ) -> IntArray:
-    """Count a table's examples per label and cell, in memory that does not grow with its rows."""
+    """Count a table's examples per label and cell, in memory that does not grow with its rows.
+
+    A table without rows counts as zeros: that a client holds nothing is its own affair.
+    """
     counts = np.zeros((2, grid.cells), dtype=np.int64)
     for _, examples in _checked_batches(path, columns, progress):
         counts += grid.count(examples)
-    if not counts.any():
-        Examples.of([], []).require_rows()
     return counts
 
 
