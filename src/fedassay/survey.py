@@ -22,6 +22,7 @@ from fedassay.mechanisms import (
     RandomizedResponse,
     Unit,
 )
+from fedassay.mechanisms.partial_noise import epsilon_of_partial_noise
 
 SURVEY_FORMAT = "fedassay.survey/2"
 MAX_CLIENTS = 2**31
@@ -254,7 +255,20 @@ class Survey:
             trust=trust,
             minimum_reports=self.minimum_reports,
             colluders=self.colluders,
+            participant_epsilon=self._participant_epsilon(),
         )
+
+    def _participant_epsilon(self) -> float | None:
+        """What epsilon is towards a client that knows its own share of the noise."""
+        left = Fraction(self.minimum_reports - 1, self.minimum_reports - self.colluders)
+        spent = [
+            epsilon_of_partial_noise(m.epsilon, m.sensitivity, left)
+            for m in self.mechanisms
+            if isinstance(m, Polya)
+        ]
+        if not spent:
+            return None
+        return max(spent) if isinstance(self.level_policy, OneLevel) else sum(spent)
 
     @property
     def epsilon(self) -> Fraction | None:
