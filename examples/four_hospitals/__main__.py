@@ -38,14 +38,10 @@ def main() -> int:
 def walk(federation: Federation) -> int:
     """From keys to the report."""
     folder = federation.folder
-    out.print(
-        "1. Certificates for TLS; folders, ledgers, keys: four hospitals and a clinic."
-    )
+    out.print("1. Certificates for TLS; folders, ledgers, keys: four hospitals and a clinic.")
     make_certificates(folder / "certificates", ["127.0.0.1", "localhost"])
     hospitals = open_hospitals(folder)
-    out.print(
-        f"2. A SuperLink on loopback, and its front for sites at {federation.address}."
-    )
+    out.print(f"2. A SuperLink on loopback, and its front for sites at {federation.address}.")
     federation.start_superlink()
     federation.register(*(Path(f"{hospital.key}.pub") for hospital in hospitals))
     out.print("3. Five SuperNodes, each with its own table.")

@@ -129,7 +129,7 @@ class Federation:
         for key in public_keys:
             self._processes[str(key)] = subprocess.Popen(
                 [command("flwr"), "supernode", "register", str(key), NAME],
-                env=self._environment(self._analyst),
+                env=self.environment_of(self._analyst),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -213,7 +213,7 @@ class Federation:
             arguments += ["--federation-config", f"num-supernodes={self._virtual_sites}"]
         process = subprocess.Popen(
             [command("flwr"), *arguments],
-            env=self._environment(home or self._analyst),
+            env=self.environment_of(home or self._analyst),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -276,7 +276,7 @@ class Federation:
         with log:
             self._processes[name] = subprocess.Popen(
                 [str(argument) for argument in arguments],
-                env=self._environment(self._home(name)),
+                env=self.environment_of(self._home(name)),
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -289,7 +289,7 @@ class Federation:
         home.mkdir(parents=True, exist_ok=True)
         return home
 
-    def _environment(self, home: Path) -> dict[str, str]:
+    def environment_of(self, home: Path) -> dict[str, str]:
         """Quiet, quick to poll, and with a home of its own, as on a machine of its own."""
         # Every message starts a Python: let it keep what it compiled.
         inherited = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}

@@ -16,6 +16,7 @@ from fedassay.engines.flower.agreement import (
     check_reason,
 )
 from fedassay.engines.flower.credentials import make_node_key, write_public
+from fedassay.engines.flower.launch import make_private
 from fedassay.engines.flower.programs import BIN_FOLDER, make_programs
 from fedassay.engines.flower.site import LEDGER_FILE
 from fedassay.engines.flower.site_lock import SITE_PROGRAMS
@@ -61,6 +62,7 @@ def prepare_site(folder: Path, wishes: SiteOptions) -> Agreement:
     check_reason(wishes.largest_epsilon, wishes.budget, wishes.reason)
     budget = Budget(None, wishes.budget, allow_exact=wishes.exact_sums)
     path = folder / AGREEMENT_FILE
+    make_private(folder)
     write_public(path, _agreement(wishes).encode())
     agreement = Agreement.load(path)
     ledger = Ledger.create(folder / LEDGER_FILE)
