@@ -111,6 +111,7 @@ class Front:
     backend_port: int
     limits: Limits = field(default_factory=Limits)
     _open: Counter[str] = field(default_factory=Counter)
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def serve(self, host: str, port: int, *, until: asyncio.Event) -> None:
         """Listen until the event comes."""
@@ -128,6 +129,9 @@ class Front:
             )
             await until.wait()
             server.close()
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _backend(self) -> httpx.AsyncClient:
         context = ssl.create_default_context(cafile=self.certificates / "ca.crt")
@@ -147,6 +151,9 @@ class Front:
         backend: httpx.AsyncClient,
     ) -> None:
         """Answer one connection's requests, one after another."""
+        if (task := asyncio.current_task()) is not None:
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
         address = str((writer.get_extra_info("peername") or ("",))[0])
         most = self.limits.connections_per_address
         full = self._open.total() >= self.limits.connections or self._open[address] >= most
