@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint check bench verify fuzz planted planted-sample experiments federation clean
+.PHONY: help demo test lint check bench verify fuzz planted planted-sample coverage experiments federation clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "make %-15s %s\n", $$1, $$2 }'
@@ -36,6 +36,12 @@ planted: $(VENV)/.test  ## every planted bug must be caught; writes docs/testing
 
 planted-sample: $(VENV)/.test  ## twelve of them, as in CI
 	$(BIN)/python -m tests.planted --jobs 2 --sample 12
+
+coverage: $(VENV)/.test  ## which lines and branches no test reaches; writes docs/testing.md
+	$(BIN)/python -m coverage run -m pytest -n auto
+	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage json --quiet
+	$(BIN)/python -m tests.reached coverage.json --write docs/testing.md
 
 federation: $(VENV)/.flower  ## four hospitals on this machine: keys, TLS, a SuperLink, a kill, the report
 	@$(BIN)/python -m examples.four_hospitals

@@ -23,7 +23,9 @@ _THRESHOLDS = (0.5,)
 _SKLEARN = "scikit-learn: `roc_auc_score`"
 _DISTRIBUTED = "distributed, epsilon 1"
 _REQUESTS = {
-    _DISTRIBUTED: SurveyRequest(privacy=Privacy.DISTRIBUTED, epsilon=Fraction(1), clients=_CLIENTS),
+    _DISTRIBUTED: SurveyRequest(
+        privacy=Privacy.DISTRIBUTED, epsilon=Fraction(1), clients=_CLIENTS, dropouts=Fraction(0)
+    ),
     "local, epsilon 1": SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction(1), clients=_CLIENTS),
     "local, epsilon 5": SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction(5), clients=_CLIENTS),
 }

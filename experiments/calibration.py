@@ -141,7 +141,9 @@ def measure(case: Case, model: Model, clients: int, *, trials: int) -> dict[str,
     chosen: list[str] = []
     count = min(clients, len(case.fitting))
     design = design_survey(
-        SurveyRequest(privacy=model.privacy, epsilon=model.epsilon, clients=count)
+        SurveyRequest(
+            privacy=model.privacy, epsilon=model.epsilon, clients=count, dropouts=Fraction(0)
+        )
     )
     for trial in range(trials):
         fitting = rows(case.fitting, count, generator)

@@ -97,7 +97,11 @@ def _errors(regime: Regime, clients: int, seed: int, buckets: int | None) -> tup
     """Mean distance to the truth, and ECE in 20 bins, over the whole population."""
     survey_of = design_survey(
         SurveyRequest(
-            privacy=regime.privacy, epsilon=regime.epsilon, clients=clients, preset=Preset.PAPER
+            privacy=regime.privacy,
+            epsilon=regime.epsilon,
+            clients=clients,
+            dropouts=Fraction(0),
+            preset=Preset.PAPER,
         )
     )
     survey = survey_of.survey

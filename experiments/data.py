@@ -22,9 +22,13 @@ class Scored:
 
 
 def load(folder: Path = SHARED) -> list[Scored]:
-    """Every scored table of a folder, or the bundled sample where there is none."""
-    paths = sorted(folder.glob("scores_*.parquet")) or [BUNDLED]
-    return [_read(path) for path in paths]
+    """Every table of one score in a folder, or the bundled sample where there is none."""
+    paths = sorted(path for path in folder.glob("scores_*.parquet") if _has_one_score(path))
+    return [_read(path) for path in paths or [BUNDLED]]
+
+
+def _has_one_score(path: Path) -> bool:
+    return {"label", "score"} <= set(pq.read_schema(path).names)
 
 
 def _read(path: Path) -> Scored:

@@ -69,6 +69,7 @@ def surveys(
             privacy=Privacy.DISTRIBUTED,
             epsilon=Fraction(1),
             clients=len(examples),
+            dropouts=Fraction(0),
             thresholds=THRESHOLDS if setting.are_thresholds_known else (),
             reference=reference,
         )
@@ -89,6 +90,7 @@ def _choice(
             privacy=Privacy.DISTRIBUTED,
             epsilon=epsilon,
             clients=len(examples),
+            dropouts=Fraction(0),
             preset=preset,
             height=height,
             buckets=buckets,

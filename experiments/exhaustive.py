@@ -96,6 +96,7 @@ def compare_with_all(
         privacy=privacy,
         epsilon=epsilon,
         clients=CLIENTS,
+        dropouts=Fraction(0),
         thresholds=_THRESHOLDS,
         reference=pop.reference if has_reference else None,
     )

@@ -116,6 +116,7 @@ def comparisons(pops: Sequence[Population], *, trials: int, quick: bool) -> list
                     privacy=privacy,
                     epsilon=epsilon,
                     clients=clients,
+                    dropouts=Fraction(0),
                     positive_rate=rate,
                     thresholds=(0.5,),
                     reference=pop.reference,
@@ -207,7 +208,11 @@ def _targets_section(pops: dict[str, Population], *, trials: int) -> str:
             continue
         pop = pops[case.table]
         request = SurveyRequest(
-            privacy=case.privacy, epsilon=case.epsilon, thresholds=(0.5,), reference=pop.reference
+            privacy=case.privacy,
+            epsilon=case.epsilon,
+            dropouts=Fraction(0),
+            thresholds=(0.5,),
+            reference=pop.reference,
         )
         clients = clients_needed(request, case.target)
         fewer = round(0.7 * clients)

@@ -173,6 +173,7 @@ def _paper_request(case: Case) -> SurveyRequest:
         privacy=case.privacy,
         epsilon=None if is_exact else Fraction(case.epsilon).limit_denominator(1000),
         clients=case.clients,
+        dropouts=Fraction(0),
         preset=Preset.PAPER,
         height=case.height,
     )

@@ -6,6 +6,7 @@ number choose some of them.
 """
 
 import copy
+import hashlib
 import json
 import random
 import sys
@@ -22,6 +23,8 @@ from fedassay.errors import FedassayError
 from fedassay.secagg import Roster, SecAggClient, SecAggServer, Terms, messages
 from fedassay.secagg.state import ClientState
 from fedassay.survey_json import survey_from_json
+from fedassay.tally import Tally
+from fedassay.tally_file import KeptTally
 from tests.secagg import Federation, members_of
 from tests.surveys import local_survey, small_survey
 
@@ -77,6 +80,21 @@ def mutated_report(source: random.Random, seed: bytes) -> bytes:
     if source.random() < 0.5 or len(data) < 4:
         return data
     return data[:-4] + zlib.crc32(data[:-4]).to_bytes(4, "little")
+
+
+def mutated_tally(source: random.Random, seed: bytes) -> bytes:
+    """A tally file with header, counters or ids wrong, mostly with a checksum that fits."""
+    size = 12 + int.from_bytes(seed[8:12], "little")
+    header, body = seed[12:size], seed[size:-32]
+    if source.random() < 0.4:
+        header = mutated_json(source, header)
+    else:
+        body = mutated(source, body)
+    start = seed[:8] + len(header).to_bytes(4, "little")
+    data = start + header + body
+    data = mutated(source, data) if source.random() < 0.2 else data
+    fitting = hashlib.sha256(data).digest()
+    return data + (fitting if source.random() < 0.8 else source.randbytes(32))
 
 
 def mutated_json(source: random.Random, seed: bytes) -> bytes:
@@ -163,6 +181,8 @@ def _documents() -> list[Target]:
     assert roster is not None
     tree, local = small_survey(16), local_survey(cells=4, fanouts=(2, 2), kinds="grr oue")
     report = Report(tree.fingerprint, bytes(16), np.arange(tree.hierarchy.width, dtype=np.int64))
+    counted = Tally.of(tree, [report, Report(tree.fingerprint, b"b" * 16, report.counters)])
+    tallies = tuple(KeptTally(tree, tally).to_bytes() for tally in (counted, Tally.zero(tree)))
     surveys = tuple(json.dumps(survey.to_json()).encode() for survey in (tree, local))
     return [
         Target("terms", Terms.from_bytes, (terms.to_bytes(),), mutated),
@@ -172,6 +192,7 @@ def _documents() -> list[Target]:
             "pinned roster", parsed(Roster.from_json), (json.dumps(roster.to_json()).encode(),),
             mutated_json,
         ),
+        Target("tally file", KeptTally.from_bytes, tallies, mutated_tally),
         Target(
             "report", lambda data: wire.decode(data, tree), (wire.encode(report),), mutated_report
         ),

@@ -84,6 +84,30 @@ def _tail(observed: FloatArray, expected: FloatArray) -> float:
     return float(stats.chi2.sf(statistic, max(len(observed) - 1, 1)))
 
 
+def fits_moments(
+    drawn: npt.ArrayLike, mean: FloatArray, variance: FloatArray, weights: FloatArray
+) -> bool:
+    """Whether many independent integers have these means and variances, from both sides.
+
+    For 4,800 of them or more whose fourth moment is at most that of a Laplace law, 6 variance^2:
+    - the mean square of (drawn - mean) / sd lies in [0.8, 1.25]. Its sd is sqrt(5 / 4800) = 0.032,
+      so that a right law leaves it at 6.2 sd below or 7.7 above, with its skewness less than once
+      in 1e9; variances that are 1.5 times too large or too small are missed less than once in 1e6;
+    - the sum weighted by `weights` lies within 5.5 of its sd: a false alarm of 4e-8;
+    - none lies 13 sd and 10 counts away: below 1e-7 for a Laplace law.
+    Where the variance is 0, drawn and mean are equal.
+    """
+    off = np.asarray(drawn, dtype=np.float64).ravel() - mean.ravel()
+    spread, towards = variance.ravel(), weights.ravel()
+    if not spread.any():
+        return bool((off == 0.0).all())
+    assert len(off) >= 4800, "too few for the rates that are stated"
+    mean_square = float(np.mean(off**2 / spread))
+    leaning = float(off @ towards / np.sqrt(spread @ towards**2))
+    farthest = np.abs(off) - 13.0 * np.sqrt(spread)
+    return 0.8 <= mean_square <= 1.25 and abs(leaning) <= 5.5 and float(farthest.max()) <= 10.0
+
+
 def polya_difference(shape: float, step: float) -> Callable[[IntArray], FloatArray]:
     """The exact pmf of the difference of two negative binomials; a = exp(-step).
 

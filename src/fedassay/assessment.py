@@ -1,4 +1,4 @@
-"""The result file: survey, tally, and every estimate with its errors."""
+"""The assessment: what is released from a tally, with every estimate and its errors."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -6,7 +6,9 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from fedassay.decoding import DecodeOptions, decode
+import numpy as np
+
+from fedassay.decoding import DecodeOptions, decode, require_enough
 from fedassay.errors import FileInvalid
 from fedassay.estimate import Estimate, NotEnoughData
 from fedassay.files import Fields, read_json, write_json
@@ -16,7 +18,7 @@ from fedassay.survey import Survey
 from fedassay.survey_json import survey_from_json
 from fedassay.tally import Tally
 
-ASSESSMENT_FORMAT = "fedassay.assessment/1"
+ASSESSMENT_FORMAT = "fedassay.assessment/2"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,33 +44,49 @@ class Assessment:
         return min(self.tally.reports) >= self.survey.minimum_reports
 
     def to_json(self) -> dict[str, Any]:
-        """The file's content; estimates are null until enough reports are in."""
+        """The file's content; raises `TooFewReports` below the survey's minimum.
+
+        Ids of reports are not in it: the tally file, which stays with its owner, has them.
+        """
+        require_enough(self.survey, self.tally)
         return {
             "format": ASSESSMENT_FORMAT,
             "survey": self.survey.to_json(),
-            "tally": self.tally.to_json(),
+            "reports": list(self.tally.reports),
+            "counters": self.tally.counters.tolist(),
             "decode_options": asdict(self.decode_options),
             "thresholds": list(self.thresholds),
             "guarantee": self.survey.guarantee.sentence(),
-            "estimates": estimates_json(self.estimates()) if self.is_complete else None,
+            "estimates": estimates_json(self.estimates()),
         }
 
     def save(self, path: Path) -> None:
-        """Write the assessment file, whole or not at all."""
+        """Write the assessment file, whole or not at all; below the minimum there is none."""
         write_json(path, self.to_json())
 
     @classmethod
     def load(cls, path: Path) -> "Assessment":
-        """Read an assessment file; its estimates are computed again from its tally."""
+        """Read an assessment file; its estimates are computed again from its counters."""
         where = str(path)
         fields = Fields(read_json(path, ASSESSMENT_FORMAT), where)
+        fields.only(
+            "format", "survey", "reports", "counters", "decode_options", "thresholds",
+            "guarantee", "estimates",
+        )  # fmt: skip
         survey = survey_from_json(fields.get("survey"), where=where)
         thresholds = tuple(fields.numbers("thresholds", 10_000))
         if not all(0.0 <= threshold <= 1.0 for threshold in thresholds):
             raise FileInvalid(f"{where}: thresholds must lie in [0, 1].")
+        tally = Tally.checked(
+            survey,
+            reports=fields.integers("reports", survey.hierarchy.levels),
+            counters=np.array(fields.integers("counters", survey.hierarchy.width), np.int64),
+            where=where,
+        )
+        require_enough(survey, tally)
         return cls(
             survey=survey,
-            tally=Tally.from_json(fields.get("tally"), survey, where=where),
+            tally=tally,
             decode_options=_decode_options(
                 Fields(fields.get("decode_options"), f"{where}, decode_options")
             ),

@@ -13,10 +13,10 @@ from fedassay.level_draw import choose_level, hashed_level, levels_of_reports
 from fedassay.mechanisms import LocalMechanism, Privacy, SharingMechanism, UnitKind
 from fedassay.mechanisms.sampling import Dice
 from fedassay.randomness import Randomness
+from fedassay.report_ids import REPORT_ID_BYTES
 from fedassay.survey import OneLevel, Survey
 from fedassay.wire import (
     MAX_BLOCK_BYTES,
-    REPORT_ID_BYTES,
     Block,
     Message,
     Report,
@@ -216,6 +216,19 @@ def _check_counts(survey: Survey, leaf_counts: IntArray) -> None:
         )
 
 
+def rows_counted(survey: Survey, rows: int) -> int:
+    """How many of a client's rows an answer counts; the others are left out at random."""
+    return min(rows, _most_rows(survey) or rows)
+
+
+def _most_rows(survey: Survey) -> int | None:
+    """The most rows of a client that count, where the unit limits them."""
+    if survey.unit.kind is not UnitKind.CLIENT:
+        return None
+    # A locally private client sends one report, whatever it holds.
+    return 1 if survey.is_local else survey.unit.max_examples
+
+
 def make_answer(
     survey: Survey,
     leaf_counts: IntArray,
@@ -225,9 +238,8 @@ def make_answer(
 ) -> Answer:
     """Turn counts into messages: `answer_counts` without the client's checks, for simulation."""
     dice = Dice(randomness)
-    if survey.unit.kind is UnitKind.CLIENT:
-        # A locally private client sends one report, whatever it holds.
-        most = 1 if survey.is_local else survey.unit.max_examples
+    most = _most_rows(survey)
+    if most is not None:
         leaf_counts = at_most(leaf_counts, most, dice)
     level = None
     if isinstance(survey.level_policy, OneLevel):

@@ -8,7 +8,7 @@ from fedassay.errors import TooFewReports
 from fedassay.examples import FloatArray
 from fedassay.hierarchy import Hierarchy
 from fedassay.histogram import ScoreHistogram
-from fedassay.mechanisms import Law
+from fedassay.mechanisms import Law, Privacy
 from fedassay.noise import (
     DenseNoise,
     NoiseModel,
@@ -40,6 +40,19 @@ def decode(survey: Survey, tally: Tally, *, decode_options: DecodeOptions) -> Sc
 
     Guarantee: post-processing only; whatever the survey promises still holds. Below the
     survey's minimum nothing is decoded.
+
+    >>> from fedassay.grid import Grid
+    >>> from fedassay.mechanisms import Exact, Privacy
+    >>> from fedassay.wire import Report
+    >>> survey = Survey(
+    ...     privacy=Privacy.SECURE, grid=Grid.uniform(2), hierarchy=Hierarchy.flat(2),
+    ...     mechanisms=(Exact(),), minimum_reports=2,
+    ... )
+    >>> first = Report(survey.fingerprint, b"1" * 16, np.array([3, 1, 0, 2]))
+    >>> second = Report(survey.fingerprint, b"2" * 16, np.array([1, 0, 0, 1]))
+    >>> tally = Tally.of(survey, [first, second])
+    >>> decode(survey, tally, decode_options=DecodeOptions()).counts.tolist()
+    [[4.0, 1.0], [0.0, 3.0]]
     """
     tally.require(survey)
     require_enough(survey, tally)
@@ -75,14 +88,27 @@ def decode(survey: Survey, tally: Tally, *, decode_options: DecodeOptions) -> Sc
 
 
 def require_enough(survey: Survey, tally: Tally) -> None:
-    """Raise `TooFewReports` while any level is below the survey's minimum."""
+    """Raise `TooFewReports` while any level is below the survey's minimum.
+
+    >>> from fedassay.grid import Grid
+    >>> from fedassay.mechanisms import Exact, Privacy
+    >>> survey = Survey(
+    ...     privacy=Privacy.SECURE, grid=Grid.uniform(2), hierarchy=Hierarchy.flat(2),
+    ...     mechanisms=(Exact(),), minimum_reports=2,
+    ... )
+    >>> require_enough(survey, Tally.zero(survey))
+    Traceback (most recent call last):
+    ...
+    fedassay.errors.TooFewReports: this survey needs at least 2 reports on every level...
+    """
     for level, reports in enumerate(tally.reports):
         missing = survey.minimum_reports - reports
         if missing > 0:
+            # Only shared noise depends on the crowd: local reports protect themselves.
             why = (
-                "before anything is decoded"
-                if survey.epsilon is None
-                else f"or epsilon={float(survey.epsilon):g} would not hold"
+                f"or epsilon={float(survey.epsilon):g} would not hold"
+                if survey.privacy is Privacy.DISTRIBUTED and survey.epsilon is not None
+                else "before anything is decoded"
             )
             raise TooFewReports(
                 f"this survey needs at least {survey.minimum_reports} reports on every level "
@@ -100,6 +126,15 @@ def level_variance(
     from clients drawn at random, which adds (M/m) c. `TreeNoise` takes the part back that the
     table itself has. Counters that add up to the reports are treated as independent given
     their sum, as a multinomial is a set of Poisson counts given theirs.
+
+    >>> from fractions import Fraction
+    >>> from fedassay.mechanisms import Polya
+    >>> law = Polya(Fraction(1), 1, 100).law()
+    >>> variance = level_variance(
+    ...     law, clients=100, reports=100, counts=np.array([7.0]), sampled=False
+    ... )
+    >>> variance.round(2).tolist()  # 2 e / (e - 1)^2, whatever the count
+    [1.84]
     """
     scale = clients / reports
     hits = np.maximum(counts, 0.0) / scale
@@ -121,7 +156,24 @@ def join_levels(
     decode_options: DecodeOptions,
     total: float | None,
 ) -> tuple[FloatArray, NoiseModel]:
-    """Leaves that fit all levels best by least squares, or naive ones, and their noise."""
+    """Leaves that fit all levels best by least squares, or naive ones, and their noise.
+
+    >>> from fractions import Fraction
+    >>> from fedassay.grid import Grid
+    >>> from fedassay.mechanisms import Polya, Privacy
+    >>> noise = Polya(Fraction(1), 1, 2)
+    >>> survey = Survey(
+    ...     privacy=Privacy.DISTRIBUTED, grid=Grid.uniform(2), hierarchy=Hierarchy.regular(2, 2),
+    ...     mechanisms=(noise,) * Hierarchy.regular(2, 2).levels, minimum_reports=2,
+    ... )
+    >>> values = tuple(np.full((2, cells), 4.0) for cells in survey.hierarchy.cells_per_level)
+    >>> variances = tuple(np.ones_like(each) for each in values)
+    >>> leaves, _ = join_levels(
+    ...     survey, values, variances, decode_options=DecodeOptions(), total=None
+    ... )
+    >>> leaves.tolist()
+    [[4.0, 4.0], [4.0, 4.0]]
+    """
     levels = survey.hierarchy
     local_epsilon = float(survey.epsilon) if survey.is_local and survey.epsilon else None
     if not decode_options.reconcile and isinstance(levels, Hierarchy):

@@ -37,8 +37,10 @@ FedassayError
 ├── SurveyMismatch          two things that belong to different surveys
 ├── SurveyRefused           a client declines a survey
 │   ├── BudgetExceeded
+│   │   └── BudgetMissing
 │   └── SurveyRepeated
 ├── TooFewReports           decoding now would break a promise
+├── TallyClosed             adding to what was released would break one
 └── MissingExtra            a package that this needs is not installed
 
 A message names the rule, what was found, and the remedy. On a client it never
@@ -194,12 +196,20 @@ class BudgetExceeded(SurveyRefused):
     """The survey would spend more than a budget of the ledger has left."""
 
 
+class BudgetMissing(BudgetExceeded):
+    """The ledger has limits, and none was set for this data: not even that there is none."""
+
+
 class SurveyRepeated(SurveyRefused):
     """The survey was charged before on the same data."""
 
 
 class TooFewReports(FedassayError):
     """Fewer reports than the survey's guarantee needs."""
+
+
+class TallyClosed(FedassayError):
+    """Adding reports to a released tally, or releasing a part of one, would break a promise."""
 
 
 class MissingExtra(FedassayError, ImportError):

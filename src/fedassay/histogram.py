@@ -239,7 +239,7 @@ class ScoreHistogram:
         while kept[-1] < self.buckets:
             here = kept[-1]
             by_depth = np.searchsorted(below, below[here] + share * _ROUNDING, side="right") - 1
-            error_quantile = (self.edges[here] + 1.0 / buckets) * _ROUNDING
-            by_width = np.searchsorted(self.edges, error_quantile, side="right") - 1
+            furthest = (self.edges[here] + 1.0 / buckets) * _ROUNDING
+            by_width = np.searchsorted(self.edges, furthest, side="right") - 1
             kept.append(max(here + 1, int(min(by_depth, by_width))))
         return self.merge(np.array(kept))

@@ -47,6 +47,9 @@ class OneLevel:
     check that it did not choose.
 
     Guarantee: the choice does not depend on the data, so a client pays for one level only.
+
+    >>> OneLevel((Fraction(1, 3), Fraction(2, 3))).to_json()["client_fractions"]
+    ['1/3', '2/3']
     """
 
     client_fractions: tuple[Fraction, ...]
@@ -83,6 +86,13 @@ class Survey:
 
     Both sides hold the same canonical JSON; its SHA-256 is the fingerprint that every
     report carries.
+
+    >>> survey = Survey(
+    ...     privacy=Privacy.SECURE, grid=Grid.uniform(4), hierarchy=Hierarchy.flat(4),
+    ...     mechanisms=(Exact(),), minimum_reports=10,
+    ... )
+    >>> survey.is_exact, len(survey.fingerprint)
+    (True, 32)
     """
 
     privacy: Privacy

@@ -21,7 +21,13 @@ MAX_SURVEY_BYTES = 4 * 2**20
 
 
 def load_survey(path: Path) -> Survey:
-    """Read a survey file; its size is checked before it is read."""
+    """Read a survey file; its size is checked before it is read.
+
+    >>> load_survey(Path("no-such-survey.json"))
+    Traceback (most recent call last):
+    ...
+    fedassay.errors.FileInvalid: no-such-survey.json: cannot be read (No such file...
+    """
     content = read_json(path, SURVEY_FORMAT, most=MAX_SURVEY_BYTES)
     return survey_from_json(content, where=str(path))
 
@@ -31,6 +37,15 @@ def survey_from_json(content: object, *, where: str = "survey") -> Survey:
 
     What is accepted says the same again when written, to the last byte, so that a
     fingerprint computed from a file in any language is the survey's.
+
+    >>> from fedassay.hierarchy import Hierarchy
+    >>> from fedassay.mechanisms import Exact
+    >>> survey = Survey(
+    ...     privacy=Privacy.SECURE, grid=Grid.uniform(4), hierarchy=Hierarchy.flat(4),
+    ...     mechanisms=(Exact(),), minimum_reports=10,
+    ... )
+    >>> survey_from_json(survey.to_json()) == survey
+    True
     """
     fields = Fields(check_format(content, SURVEY_FORMAT, where), where)
     fields.only(

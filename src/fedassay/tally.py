@@ -1,8 +1,7 @@
 """The tally: reports added up, as integers."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -14,11 +13,10 @@ from fedassay.errors import (
     SurveyMismatch,
 )
 from fedassay.examples import IntArray
-from fedassay.files import Fields, check_format
+from fedassay.files import LARGEST_SAFE_INTEGER
+from fedassay.report_ids import GrowingIds, ReportIds
 from fedassay.survey import EveryLevel, OneLevel, Survey
-from fedassay.wire import REPORT_ID_BYTES, Block, Message, local_mechanism
-
-TALLY_FORMAT = "fedassay.tally/1"
+from fedassay.wire import Block, Message, local_mechanism
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +31,7 @@ class Tally:
     reports: tuple[int, ...]
     """How many reports each level has."""
     counters: IntArray
-    report_ids: frozenset[bytes] = frozenset()
+    report_ids: ReportIds = field(default_factory=ReportIds)
 
     def __post_init__(self) -> None:
         if len(self.counters) and np.abs(self.counters).max() >= 2**31:
@@ -63,12 +61,6 @@ class Tally:
             raise SurveyMismatch(
                 f"tallies add within one survey; found {self.fingerprint.hex()[:12]} and "
                 f"{other.fingerprint.hex()[:12]}. Tally each survey by itself."
-            )
-        twice = self.report_ids & other.report_ids
-        if twice:
-            raise ReportDuplicate(
-                f"a report counts once; {len(twice)} are in both tallies. "
-                "Add tallies of different reports."
             )
         return Tally(
             self.fingerprint,
@@ -107,42 +99,35 @@ class Tally:
                 f"{survey.fingerprint.hex()[:12]}. Pass the survey file it was made with."
             )
 
-    def to_json(self) -> dict[str, Any]:
-        """A versioned JSON object."""
-        return {
-            "format": TALLY_FORMAT,
-            "fingerprint": self.fingerprint.hex(),
-            "reports": list(self.reports),
-            "counters": self.counters.tolist(),
-            "report_ids": sorted(report_id.hex() for report_id in self.report_ids),
-        }
-
     @classmethod
-    def from_json(cls, content: object, survey: Survey, *, where: str = "tally") -> "Tally":
-        """Rebuild the tally of a survey from untrusted JSON."""
-        fields = Fields(check_format(content, TALLY_FORMAT, where), where)
-        fields.only("format", "fingerprint", "reports", "counters", "report_ids")
-        counters = fields.integers("counters", survey.hierarchy.width)
+    def checked(
+        cls,
+        survey: Survey,
+        *,
+        reports: Sequence[int],
+        counters: IntArray,
+        report_ids: ReportIds | None = None,
+        where: str = "tally",
+    ) -> "Tally":
+        """The tally of a survey from what a stranger may have written in a file."""
         if len(counters) != survey.hierarchy.width:
             raise FileInvalid(
                 f"{where}: the survey has {survey.hierarchy.width} counters; found {len(counters)}."
             )
-        if survey.is_exact and min(counters) < 0:
+        if counters.min() <= -(2**31) or counters.max() >= 2**31:
+            raise FileInvalid(f"{where}: sums stay below 2^31; found a larger one.")
+        if survey.is_exact and counters.min() < 0:
             raise FileInvalid(f"{where}: exact counts are never negative; found negative ones.")
-        reports = fields.integers("reports", survey.hierarchy.levels)
-        if len(reports) != survey.hierarchy.levels or min(reports) < 0:
+        if len(reports) != survey.hierarchy.levels or not all(
+            0 <= count < LARGEST_SAFE_INTEGER for count in reports
+        ):
             raise FileInvalid(f'{where}: "reports" must hold a count for every level.')
         if isinstance(survey.level_policy, EveryLevel) and len(set(reports)) > 1:
             raise FileInvalid(f"{where}: every report is on every level; the counts differ.")
-        tally = cls(
-            bytes.fromhex(_hex(fields.text("fingerprint"), 32, where)),
-            tuple(reports),
-            np.array(counters, dtype=np.int64),
-            _ids(fields.get("report_ids"), where),
-        )
-        if len(tally.report_ids) > tally.clients(survey):
+        ids = ReportIds() if report_ids is None else report_ids
+        tally = cls(survey.fingerprint, tuple(reports), counters, ids)
+        if len(ids) > tally.clients(survey):
             raise FileInvalid(f"{where}: there are more report ids than reports.")
-        tally.require(survey)
         return tally
 
 
@@ -151,17 +136,24 @@ class TallyBuilder:
 
     def __init__(self, start: Tally, survey: Survey) -> None:
         start.require(survey)
-        self._survey = survey
+        self.survey = survey
         self._reports = list(start.reports)
         self._is_exact = survey.is_exact
         self._counters = start.counters.copy()
-        self._report_ids = set(start.report_ids)
+        self._report_ids = GrowingIds(start.report_ids)
+
+    @property
+    def reports(self) -> int:
+        """How many reports were counted so far."""
+        if isinstance(self.survey.level_policy, OneLevel):
+            return sum(self._reports)
+        return self._reports[0]
 
     def add(self, report: Message) -> None:
         """Count one message, or raise and count nothing."""
-        if report.fingerprint != self._survey.fingerprint:
+        if report.fingerprint != self.survey.fingerprint:
             raise SurveyMismatch(
-                f"the tally is for survey {self._survey.fingerprint.hex()[:12]}; the report "
+                f"the tally is for survey {self.survey.fingerprint.hex()[:12]}; the report "
                 f"answers {report.fingerprint.hex()[:12]}. Tally it with its own survey file."
             )
         if report.report_id in self._report_ids:
@@ -169,44 +161,42 @@ class TallyBuilder:
                 f"a report counts once; {report.report_id.hex()[:12]} is already in the tally. "
                 "Nothing to do: it was counted the first time."
             )
-        if self._is_exact and not isinstance(report, Block) and report.counters.min(initial=0) < 0:
-            raise ReportMalformed(
-                "exact counts are never negative; this report has negative ones. "
-                "Ask the client to send it again."
-            )
+        place = self._place(report.level)
+        self._counters[place] = self._sums(report, place)
         if report.level is None:
             self._reports = [count + 1 for count in self._reports]
         else:
             self._reports[report.level] += report.reports
-        place = self._place(report.level)
-        if isinstance(report, Block):
-            size = place.stop - place.start
-            mechanism = local_mechanism(self._survey, report.level)
-            self._counters[place] += mechanism.sums(report.rows, size)
-        else:
-            self._counters[place] += report.counters
         self._report_ids.add(report.report_id)
 
+    def _sums(self, report: Message, place: slice) -> IntArray:
+        """The counters with this report in them."""
+        if isinstance(report, Block):
+            mechanism = local_mechanism(self.survey, report.level)
+            added = mechanism.sums(report.rows, place.stop - place.start)
+        else:
+            added = report.counters
+            if self._is_exact and added.min(initial=0) < 0:
+                raise ReportMalformed(
+                    "exact counts are never negative; this report has negative ones. "
+                    "Ask the client to send it again."
+                )
+        sums: IntArray = self._counters[place] + added
+        if max(sums.max(initial=0), -sums.min(initial=0)) >= 2**31:
+            raise CountOverflow(
+                f"sums must stay below 2^31; report {report.report_id.hex()[:12]} would take one "
+                "beyond it and is left out. Ask its client whether its counts are true."
+            )
+        return sums
+
     def _place(self, level: int | None) -> slice:
-        return slice(None) if level is None else self._survey.hierarchy.counters(level)
+        return slice(None) if level is None else self.survey.hierarchy.counters(level)
 
     def tally(self) -> Tally:
         """The sum so far."""
         return Tally(
-            self._survey.fingerprint,
+            self.survey.fingerprint,
             tuple(self._reports),
             self._counters.copy(),
-            frozenset(self._report_ids),
+            self._report_ids.ids(),
         )
-
-
-def _hex(text: str, length: int, where: str) -> str:
-    if len(text) != 2 * length or any(c not in "0123456789abcdef" for c in text):
-        raise FileInvalid(f"{where}: expected {2 * length} hexadecimal digits.")
-    return text
-
-
-def _ids(raw: object, where: str) -> frozenset[bytes]:
-    if not isinstance(raw, list) or not all(isinstance(item, str) for item in raw):
-        raise FileInvalid(f'{where}: "report_ids" must be a list of ids.')
-    return frozenset(bytes.fromhex(_hex(text, REPORT_ID_BYTES, where)) for text in raw)

@@ -5,7 +5,7 @@ A message, little-endian, version 2:
     offset  bytes  field
     0       4      magic "FASR"
     4       1      version, 2
-    5       1      encoding: 0 dense, 1 sparse, 2 rows
+    5       1      encoding: 0 counters, 2 rows
     6       1      level, or 255 for all levels
     7       1      zero
     8       32     survey fingerprint
@@ -13,16 +13,16 @@ A message, little-endian, version 2:
     56      4      n, the number of items in the body
     60      ...    the body, by encoding:
                    0: n int32 counters
-                   1: n pairs (uint32 index, int32 counter), indices rising
                    2: n locally private reports, each a row of as many bytes as the level's
                       mechanism has them: for oue ceil(d/8), d bits, least significant first,
                       then zeros; for grr 4, a value below d, or d where nothing may be said
     end-4   4      CRC-32 of everything before it
 
 Counters, bits and values run over levels from the coarsest, within a level over negatives
-then positives, within a label over cells; d is twice the level's cells. Encodings 0 and 1
-hold one client's counters, 2 a block of locally private reports. A report file is one
-message after the other.
+then positives, within a label over cells; d is twice the level's cells. Encoding 0 holds one
+client's counters, 2 a block of locally private reports. A report file is one message after
+the other. Every counter is written, zero or not: were zeros left out, the size of a report
+would tell how many cells its client fills.
 """
 
 import struct
@@ -39,12 +39,11 @@ from fedassay.mechanisms import LocalMechanism
 from fedassay.mechanisms.base import Rows
 from fedassay.survey import EveryLevel, OneLevel, Survey
 
-REPORT_ID_BYTES = 16
 MAX_BLOCK_BYTES = 2**22
 _HEADER = struct.Struct("<4sBBBB32s16sI")
 _MAGIC = b"FASR"
 _VERSION = 2
-_DENSE, _SPARSE, _ROWS = range(3)
+_COUNTERS, _ROWS = 0, 2
 _ALL_LEVELS = 255
 _CRC_BYTES = 4
 _ASK_AGAIN = "Ask the client to send it again."
@@ -99,7 +98,8 @@ def encode(message: Message) -> bytes:
     if isinstance(message, Block):
         encoding, items, body = _ROWS, len(message.rows), message.rows.tobytes()
     else:
-        encoding, items, body = _counter_body(message)
+        encoding, items = _COUNTERS, len(message.counters)
+        body = message.counters.astype("<i4").tobytes()
     level = _ALL_LEVELS if message.level is None else message.level
     header = _HEADER.pack(
         _MAGIC, _VERSION, encoding, level, 0, message.fingerprint, message.report_id, items
@@ -141,7 +141,7 @@ def _decode(header: bytes, rest: bytes, length: int, survey: Survey) -> Message:
     _, _, encoding, level, _, fingerprint, report_id, items = _HEADER.unpack(header)
     if encoding == _ROWS:
         return Block(fingerprint, report_id, _block_rows(body, items, level, survey), level)
-    counters = _counters(body, encoding, items, _expected_width(level, survey))
+    counters = _counters(body, items, _expected_width(level, survey))
     return Report(fingerprint, report_id, counters, None if level == _ALL_LEVELS else level)
 
 
@@ -183,14 +183,14 @@ def _message_bytes(header: bytes, survey: Survey) -> int:
     for name, value, wanted in (
         ("reserved byte", zero, (0,)),
         ("level", level, _levels(survey)),
-        ("encoding", encoding, (_ROWS,) if survey.is_local else (_DENSE, _SPARSE)),
+        ("encoding", encoding, (_ROWS if survey.is_local else _COUNTERS,)),
     ):
         if value not in wanted:
             raise ReportMalformed(
                 f"the header's {name} is {' or '.join(map(str, wanted))} in this survey; found "
                 f"{value}. {_ASK_AGAIN}"
             )
-    per_item = {_DENSE: 4, _SPARSE: 8}.get(encoding) or row_bytes(survey, level)
+    per_item = 4 if encoding == _COUNTERS else row_bytes(survey, level)
     length: int = _HEADER.size + items * per_item + _CRC_BYTES
     if length > largest_message(survey):
         raise ReportTooLarge(
@@ -207,16 +207,6 @@ def _levels(survey: Survey) -> Sequence[int]:
     return range(survey.hierarchy.levels)
 
 
-def _counter_body(report: Report) -> tuple[int, int, bytes]:
-    filled = np.flatnonzero(report.counters != 0)
-    if 2 * len(filled) < len(report.counters):
-        pairs = np.empty((len(filled), 2), dtype="<i4")
-        pairs[:, 0] = filled
-        pairs[:, 1] = report.counters[filled]
-        return _SPARSE, len(filled), pairs.tobytes()
-    return _DENSE, len(report.counters), report.counters.astype("<i4").tobytes()
-
-
 def _expected_width(level: int, survey: Survey) -> int:
     """How many counters a report on this level has."""
     if isinstance(survey.level_policy, OneLevel):
@@ -231,19 +221,9 @@ def _block_rows(body: memoryview, items: int, level: int, survey: Survey) -> Row
     return rows
 
 
-def _counters(body: memoryview, encoding: int, items: int, width: int) -> IntArray:
-    if encoding == _DENSE:
-        if items != width:
-            raise ReportMalformed(
-                f"this survey has {width} counters; the report has {items}. {_ASK_AGAIN}"
-            )
-        return np.frombuffer(body, "<i4", items).astype(np.int64)
-    pairs = np.frombuffer(body, "<i4", 2 * items).reshape(items, 2)
-    index, values = pairs[:, 0].astype(np.int64), pairs[:, 1].astype(np.int64)
-    if items and (index[0] < 0 or index[-1] >= width or not (np.diff(index) > 0).all()):
+def _counters(body: memoryview, items: int, width: int) -> IntArray:
+    if items != width:
         raise ReportMalformed(
-            f"counter positions must rise and stay below {width}; they do not. {_ASK_AGAIN}"
+            f"this survey has {width} counters; the report has {items}. {_ASK_AGAIN}"
         )
-    counters = np.zeros(width, dtype=np.int64)
-    counters[index] = values
-    return counters
+    return np.frombuffer(body, "<i4", items).astype(np.int64)

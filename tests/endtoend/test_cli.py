@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fedassay.cli import main
+from fedassay.tally_file import KeptTally
 from tests.oracles import row_values
 from tests.tables import BUNDLED, Table, read_table
 
@@ -200,17 +201,25 @@ def test_out_keeps_results_that_show_can_read(run: Run, scores_csv: Path, tmp_pa
 def test_a_federation_travels_as_files(
     run: Run, survey_file: Path, reports: list[Path], scores_csv: Path, tmp_path: Path
 ) -> None:
-    assessment = tmp_path / "assessment.json"
-    first = run("tally", survey_file, *reports[:2], "-o", assessment, "--threshold", 0.3)
+    assessment, tally = tmp_path / "assessment.json", tmp_path / "study.tally"
+    first = run("tally", survey_file, *reports[:2], "--collect", tally)
     assert first.code == 0
     assert "Counted 2 reports, rejected 0 files or blocks; 2 reports in all" in first.out
-    assert run("tally", survey_file, reports[2], "-o", assessment).code == 0
+    assert run("tally", survey_file, reports[2], "--collect", tally).code == 0
+    assert not assessment.exists()
+    released = run("tally", survey_file, "--from", tally, "-o", assessment, "--threshold", 0.3)
+    assert released.code == 0
+    assert "Released" in released.out
     shown = run("show", assessment, "--threshold", 0.3, "--json", "--plot", tmp_path / "c.svg")
     assert shown.code == 0
     assert (tmp_path / "c.svg").stat().st_size > 1000
+    content = json.loads(shown.out)
+    assert content["format"] == "fedassay.assessment-shown/1"
+    assert (content["reports"], content["examples"]) == (3, 180)
+    assert "No differential privacy" in content["guarantee"]
     rows = np.loadtxt(scores_csv, delimiter=",", skiprows=1)
     exact = row_values(Table(rows[:, 1].astype(int), rows[:, 0]), (0.3,))
-    for name, estimate in json.loads(shown.out).items():
+    for name, estimate in content["estimates"].items():
         value = exact[name]
         if value is not None:
             assert abs(estimate["value"] - value) <= estimate["binning_bound"] + 1e-9, name
@@ -228,7 +237,6 @@ BAD_TABLES = {
     "text score": ("0.2,0\n0.7312345x,1", "ColumnTypeInvalid"),
     "text label": ("0.2,no\n0.7312345,yes", "ColumnTypeInvalid"),
     "ragged": ("0.2,0\n0.7312345,1,5", "FileInvalid"),
-    "no rows": ("", "NoRows"),
 }
 bad_tables = pytest.mark.parametrize(("rows", "error"), BAD_TABLES.values(), ids=BAD_TABLES.keys())
 
@@ -245,6 +253,10 @@ def test_answer_refuses_a_bad_table_and_writes_nothing(
     path = write_csv(tmp_path / "bad.csv", rows)
     check_refused(run("answer", survey_file, path, "--exact-sums", "-o", tmp_path / "r.fa"), error)
     assert not (tmp_path / "r.fa").exists()
+
+
+def test_simulate_refuses_a_table_without_rows(run: Run, tmp_path: Path) -> None:
+    check_refused(run("simulate", write_csv(tmp_path / "none.csv", "")), "NoRows")
 
 
 @pytest.mark.parametrize("rows", ["0.7312345,1", "0.7312345,1\n0.3,1", "0.7312345,0\n0.3,0"])
@@ -393,15 +405,20 @@ def test_a_bad_report_is_named_and_the_others_are_counted(
     counted: int,
 ) -> None:
     bad = damaged(reports[0], change)
-    result = run("tally", survey_file, bad, *reports[1:], "-o", bad.with_name("a.json"))
+    output = bad.with_name("a.json")
+    result = run("tally", survey_file, bad, *reports[1:], "-o", output)
     check_refused(result, error, bad.name)
     assert f"Counted {counted} reports, rejected 1 files or blocks" in result.out
-    assert set(tallied(bad.with_name("a.json"))["reports"]) == {counted}
+    assert tallied(output).reports == counted
+    # Releasing closes the tally, so that waits until somebody has looked at what is wrong.
+    assert not output.exists()
+    assert run("tally", survey_file, "-o", output).code == 0
+    assert set(json.loads(output.read_text())["reports"]) == {counted}
 
 
-def tallied(path: Path) -> dict[str, Any]:
-    tally: dict[str, Any] = json.loads(path.read_text())["tally"]
-    return tally
+def tallied(output: Path) -> KeptTally:
+    """The tally beside an assessment."""
+    return KeptTally.load(output.with_suffix(".tally"))
 
 
 def test_a_report_to_another_survey_is_refused(
@@ -412,56 +429,48 @@ def test_a_report_to_another_survey_is_refused(
     assert run("answer", other, scores_csv, "--exact-sums", "-o", tmp_path / "other.fa").code == 0
     path = tmp_path / "a.json"
     check_refused(run("tally", survey_file, *reports, tmp_path / "other.fa", "-o", path), "other")
+    assert run("tally", survey_file, "-o", path).code == 0
     before = path.read_bytes()
     check_refused(run("tally", other, tmp_path / "other.fa", "-o", path), "SurveyMismatch")
+    tally = tmp_path / "b.tally"
+    refused = run("tally", other, tmp_path / "other.fa", "--collect", tally, "-o", path)
+    check_refused(refused, "both or neither")
+    assert run("tally", other, tmp_path / "other.fa", "--collect", tally).code == 0
+    check_refused(run("tally", other, "--from", tally, "-o", path), "SurveyMismatch")
     assert path.read_bytes() == before
-
-
-def test_the_same_report_twice_counts_once(
-    run: Run, reports: list[Path], survey_file: Path, tmp_path: Path
-) -> None:
-    path = tmp_path / "a.json"
-    once = run("tally", survey_file, *reports, "-o", tmp_path / "once.json")
-    assert once.code == 0
-    check_refused(run("tally", survey_file, *reports, reports[0], "-o", path), "ReportDuplicate")
-    assert tallied(path) == tallied(tmp_path / "once.json")
-    check_refused(run("tally", survey_file, reports[1], "-o", path), "ReportDuplicate")
-    assert tallied(path) == tallied(tmp_path / "once.json")
 
 
 def test_nothing_tallied_is_lost_when_a_later_call_goes_wrong(
     run: Run, reports: list[Path], survey_file: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "a.json"
-    assert run("tally", survey_file, *reports[:2], "-o", path).code == 0
-    before = tallied(path)
-    bad = damaged(reports[2], lambda b: b[:-1])
-    check_refused(run("tally", survey_file, bad, "-o", path))
-    check_refused(run("tally", survey_file, reports[2], "-o", path, "--buckets", 70_000))
-    check_refused(run("tally", survey_file, reports[2], "-o", path, "--threshold", 7))
-    check_refused(run("tally", survey_file, tmp_path / "missing.fa", "-o", path))
-    check_refused(run("tally", tmp_path / "missing.json", reports[2], "-o", path))
-    assert tallied(path) == before
-    assert run("tally", survey_file, reports[2], "-o", path).code == 0
-    assert set(tallied(path)["reports"]) == {3}
-
-
-def test_too_few_reports_are_kept_but_not_decoded(
-    run: Run, reports: list[Path], survey_file: Path, tmp_path: Path
-) -> None:
-    path = tmp_path / "a.json"
     check_refused(run("tally", survey_file, reports[0], "-o", path), "TooFewReports")
-    assert set(tallied(path)["reports"]) == {1}
-    assert json.loads(path.read_text())["estimates"] is None
-    check_refused(run("show", path), "TooFewReports")
-    assert run("tally", survey_file, reports[1], "-o", path).code == 0
+    before = path.with_suffix(".tally").read_bytes()
+    bad = damaged(reports[2], lambda b: b[:-1])
+    for wrong in (
+        (bad, "--collect", path.with_suffix(".tally")),
+        (reports[2], "-o", path, "--buckets", 70_000),
+        (reports[2], "-o", path, "--threshold", 7),
+        (tmp_path / "missing.fa", "--collect", path.with_suffix(".tally")),
+    ):
+        check_refused(run("tally", survey_file, *wrong))
+        assert path.with_suffix(".tally").read_bytes() == before
+    check_refused(run("tally", tmp_path / "missing.json", reports[2], "-o", path))
+    assert run("tally", survey_file, *reports, "-o", path).code == 0
+    assert tallied(path).reports == 3
 
 
 def test_a_damaged_assessment_is_refused_and_left_alone(
     run: Run, reports: list[Path], survey_file: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "a.json"
-    for text in ("{", '{"format": "fedassay.assessment/2"}', "[" * 100_000, ""):
+    for text in (
+        "{",
+        '{"format": "fedassay.assessment/1"}',
+        '{"format": "fedassay.assessment/2"}',
+        "[" * 100_000,
+        "",
+    ):
         path.write_text(text)
         check_refused(run("tally", survey_file, *reports, "-o", path), "FileInvalid")
         check_refused(run("show", path), "FileInvalid")
@@ -469,7 +478,10 @@ def test_a_damaged_assessment_is_refused_and_left_alone(
 
 
 def test_help_has_examples(run: Run) -> None:
-    for command in (["simulate"], ["survey", "new"], ["answer"], ["tally"], ["show"], ["demo"]):
+    for command in (
+        ["simulate"], ["survey", "new"], ["survey", "show"], ["answer"], ["tally"], ["merge"],
+        ["show"], ["demo"],
+    ):  # fmt: skip
         result = run(*command, "--help")
         assert result.code == 0
         assert "Example" in result.out

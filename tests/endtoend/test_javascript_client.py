@@ -1,6 +1,7 @@
 """A client in another language: the same surveys, the same bytes, files that are tallied."""
 
 import json
+import re
 from fractions import Fraction
 from io import BytesIO
 from pathlib import Path
@@ -305,3 +306,12 @@ def test_nodes_refusals_withhold_the_data(row: str, tmp_path: Path) -> None:
     assert "item 2" in done.stderr
     assert "7312345" not in done.stderr + done.stdout
     assert not (tmp_path / "report.fa").exists()
+
+
+def test_the_readme_names_every_file_and_the_options_that_there_are() -> None:
+    readme = (CLIENT / "README.md").read_text()
+    assert [path.name for path in CLIENT.glob("*.js") if f"`{path.name}`" not in readme] == []
+    commands = [line for line in readme.splitlines() if not line.startswith("fedassay")]
+    options = set(re.findall(r"--([a-z-]+)", "\n".join(commands).replace("---", "")))
+    known = set(re.findall(r'^  "?([a-z-]+)"?: \{ type', (CLIENT / "answer.js").read_text(), re.M))
+    assert options == known

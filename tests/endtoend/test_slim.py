@@ -97,8 +97,8 @@ def test_every_layer_of_a_client_imports_slim() -> None:
             "matplotlib is needed for drawing; install it with: pip install 'fedassay[all]'",
         ),
         (
-            "from pathlib import Path; from fedassay.tables.reading import column_names\n"
-            "column_names(Path('rows.csv'))",
+            "from pathlib import Path; from fedassay.tables.sources import row_count\n"
+            "row_count(Path('rows.parquet'))",
             "pyarrow is needed for tables; install it with: pip install 'fedassay[all]'",
         ),
         (

@@ -65,14 +65,19 @@ def judge_all(bugs: Sequence[Bug], *, jobs: int) -> tuple[list[Verdict], list[st
         def judge(bug: Bug) -> Verdict:
             workshop = idle.get()
             try:
-                return workshop.judge(bug)
+                verdict = workshop.judge(bug)
             finally:
                 idle.put(workshop)
+            if not verdict.is_caught:
+                said = f"SURVIVES {bug.room}/{bug.id}: {verdict.trouble}"
+                print(said, file=sys.stderr, flush=True)  # noqa: T201
+            return verdict
 
         with ThreadPoolExecutor(jobs) as pool:
             batches = _by_file(bugs, jobs)
-            broken = [test for found in pool.map(clean, batches) for test in found]
-            return list(pool.map(judge, bugs)), broken
+            verdicts = list(pool.map(judge, bugs))
+            broken = [test for failing in pool.map(clean, batches) for test in failing]
+            return verdicts, broken
 
 
 def _by_file(bugs: Sequence[Bug], jobs: int) -> list[list[str]]:

@@ -31,13 +31,18 @@ def table_of(verdicts: Sequence[Verdict]) -> str:
 
 
 def write_page(path: Path, verdicts: Sequence[Verdict], *, minutes: float, jobs: int) -> None:
-    """Replace the part of a page between its two marks."""
+    """Replace the table in a page."""
+    replace_part(path, BEGIN, END, _sections(verdicts, minutes, jobs))
+
+
+def replace_part(path: Path, begin: str, end: str, part: str) -> None:
+    """Replace what stands between two marks of a page, which must be there once each."""
     text = path.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    path.write_text(
-        f"{before}{BEGIN}\n\n{_sections(verdicts, minutes, jobs)}\n{END}{after}", encoding="utf-8"
-    )
+    if text.count(begin) != 1 or text.count(end) != 1:
+        raise ValueError(f"{path} must have {begin} and {end} once each")
+    before, _, rest = text.partition(begin)
+    after = rest.partition(end)[2]
+    path.write_text(f"{before}{begin}\n\n{part.strip()}\n\n{end}{after}", encoding="utf-8")
 
 
 def _sections(verdicts: Sequence[Verdict], minutes: float, jobs: int) -> str:

@@ -44,7 +44,9 @@ def true_probability(kind: str, scores: FloatArray) -> FloatArray:
 
 @cache
 def planned(privacy: Privacy, epsilon: Fraction | None, rows: int) -> SurveyDesign:
-    return design_survey(SurveyRequest(privacy=privacy, epsilon=epsilon, clients=rows))
+    return design_survey(
+        SurveyRequest(privacy=privacy, epsilon=epsilon, clients=rows, dropouts=Fraction(0))
+    )
 
 
 @dataclass(frozen=True)

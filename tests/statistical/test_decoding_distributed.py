@@ -151,6 +151,7 @@ def request(epsilon: str, thresholds: FloatArray) -> SurveyRequest:
         privacy=Privacy.DISTRIBUTED,
         epsilon=Fraction(epsilon),
         clients=CLIENTS,
+        dropouts=Fraction(0),
         thresholds=tuple(map(float, thresholds)),
     )
 

@@ -93,6 +93,7 @@ def request_for(case: str) -> SurveyRequest:
         privacy=privacy,
         epsilon=epsilon,
         clients=CLIENTS,
+        dropouts=Fraction(0),
         thresholds=(0.5,),
         reference=halves()[0],
     )

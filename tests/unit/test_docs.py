@@ -56,6 +56,19 @@ def test_everything_public_has_a_docstring() -> None:
     assert silent == []
 
 
+def test_every_public_function_of_these_rooms_has_a_runnable_example() -> None:
+    rooms = ("fedassay.survey", "fedassay.decoding", "fedassay.metrics", "fedassay.planning")
+    functions = [
+        (name, value)
+        for name, value in public_objects()
+        if name.startswith(rooms) and inspect.isfunction(inspect.unwrap(value))  # type: ignore[arg-type]
+        if getattr(value, "__qualname__", "").isidentifier()
+    ]
+    assert len(functions) > 60
+    silent = [name for name, value in functions if ">>> " not in (inspect.getdoc(value) or "")]
+    assert silent == []
+
+
 def test_every_cited_label_is_in_the_paper_map() -> None:
     sources = [path.read_text() for path in (ROOT / "src").rglob("*.py")]
     cited = {label for text in sources for label in LABEL.findall(text)}

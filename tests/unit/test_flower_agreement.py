@@ -27,13 +27,13 @@ from fedassay.ledger import Budget, Charge, Ledger
 from fedassay.mechanisms import Privacy
 from fedassay.randomness import SystemRandomness
 from fedassay.secagg.terms import Terms
-from tests.flowergrid import CONFIG, InProcessGrid, context_of
+from tests.flowergrid import CONFIG, Clock, InProcessGrid, context_of
 from tests.surveys import local_survey
 
 
 @pytest.fixture(autouse=True)
-def _polls_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversation, "_POLL_SECONDS", 0.01)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversation, "time", Clock())
 
 
 def site_config(folder: Path, name: str, **options: object) -> dict[str, str]:
@@ -63,7 +63,7 @@ def settings(folder: Path, **changes: str | int) -> RunSettings:
         "roster": str(folder / "roster.json"),
     }  # fmt: skip
     config.update({name.replace("_", "-"): value for name, value in changes.items()})
-    return replace(RunSettings.from_config(config), stage_seconds=0.2, quiet_seconds=0.1)
+    return RunSettings.from_config(config)
 
 
 def charged(config: dict[str, str]) -> list[Fraction | None]:

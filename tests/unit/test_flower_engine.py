@@ -4,11 +4,11 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from examples.four_hospitals.__main__ import report
 from examples.four_hospitals.hospitals import LABEL, SCORE, Hospital, open_hospital, share_roster
@@ -26,7 +26,7 @@ from fedassay.errors import RoundAborted, SettingInvalid, TooFewReports
 from fedassay.examples import IntArray
 from fedassay.files import canonical
 from fedassay.ledger import Charge, Ledger
-from tests.flowergrid import CONFIG, InProcessGrid, context_of, written
+from tests.flowergrid import CONFIG, Clock, InProcessGrid, context_of, written
 
 CANARY = 0.7310585786300049
 STAGES = ("keys", "shares", "masked", "confirm", "unmask")
@@ -64,13 +64,13 @@ def settings(folder: Path, **changes: str | int) -> RunSettings:
     if (folder / "roster.json").exists() and changes.get("privacy") not in ("local",):
         config["roster"] = str(folder / "roster.json")
     config.update({name.replace("_", "-"): value for name, value in changes.items()})
-    # Nobody is slow here: whoever has not answered at once never will.
-    return replace(RunSettings.from_config(config), stage_seconds=0.2, quiet_seconds=0.1)
+    return RunSettings.from_config(config)
 
 
 @pytest.fixture(autouse=True)
-def _polls_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversation, "_POLL_SECONDS", 0.02)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine loses no site: stages are over by this clock, not by the wall's."""
+    monkeypatch.setattr(conversation, "time", Clock())
 
 
 def configs(sites: list[Hospital]) -> dict[int, Mapping[str, str]]:
@@ -170,11 +170,19 @@ def table(site: Hospital, text: str) -> None:
     (site.folder / "scores" / "scores.csv").write_text(text)
 
 
+def test_a_site_without_rows_answers_zeros_like_any_other(folder: Path) -> None:
+    sites = hospitals(folder)
+    path = sites[3].folder / "scores" / "scores.parquet"
+    pq.write_table(pq.read_table(path).slice(0, 0), path)
+    assessment = federate(InProcessGrid(configs(sites)), settings(folder))
+    assert assessment.tally.reports == (4,) * 4
+    assert assessment.tally.counters.tolist() == exact_sum(assessment, sites[:3]).tolist()
+
+
 BAD = {
     "no file": (no_file, "FileInvalid", "Check data in the node configuration"),
     "no columns": (lambda s: table(s, f"a,b\n1,2\n{CANARY},1\n"), "ColumnMissing", "risk"),
     "no names": (lambda s: table(s, f"1,2\n{CANARY},1\n"), "ColumnMissing", "column names"),
-    "no rows": (lambda s: table(s, f"{SCORE},{LABEL}\n"), "NoRows", "Check the file"),
     "text": (
         lambda s: table(s, f"{SCORE},{LABEL}\nx{CANARY},1\n"),
         "ColumnTypeInvalid",

@@ -1,4 +1,5 @@
 from bisect import bisect_left
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -6,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedassay import Examples, Grid
-from fedassay.errors import SettingInvalid
+from fedassay.errors import FileInvalid, SettingInvalid
+from fedassay.files import Fields
 from fedassay.grid_rules import MAX_CELLS
 from tests.tables import AWKWARD_SCORES, Table, score_lists
 
@@ -200,3 +202,38 @@ def test_grids_are_values() -> None:
     assert Grid.uniform(4) != Grid.uniform(5)
     with pytest.raises(ValueError, match="read-only"):
         Grid.uniform(4).edges[0] = 0.5
+
+
+@pytest.mark.parametrize("cells", [2, 3, 10, 49, 1000])
+def test_edges_by_rule_are_one_rounded_quotient_of_whole_numbers(cells: int) -> None:
+    """By exact fractions, rounded once to the nearest double."""
+    uniform = [float(Fraction(i, cells)) for i in range(cells + 1)]
+    cubic = [float(Fraction(i * i * (3 * cells - 2 * i), cells**3)) for i in range(cells + 1)]
+    assert Grid.uniform(cells).edges.tolist() == uniform
+    assert Grid.cubic(cells).edges.tolist() == cubic
+    tails = [2.0**-k for k in range(1, 53) if Fraction(1, 2**k) < Fraction(1, cells)]
+    fine = sorted({*uniform, *tails, *(1.0 - tail for tail in tails)})
+    assert Grid.fine(cells).edges.tolist() == fine
+
+
+def test_a_grid_file_may_leave_out_inner_edges_only() -> None:
+    grid = {"kind": "uniform", "cells": 4, "with": [0.3]}
+    made = Grid.from_json(Fields({**grid, "without": [1]}, "grid"))
+    assert made.edges.tolist() == [0.0, 0.3, 0.5, 0.75, 1.0]
+    for index in (0, 4, 5, -1, -2):
+        with pytest.raises(FileInvalid, match="inner edges"):
+            Grid.from_json(Fields({**grid, "without": [index]}, "grid"))
+
+
+@given(st.lists(st.floats(0.001, 0.999), min_size=30, max_size=60, unique=True))
+def test_a_rounded_cut_stays_at_or_above_the_value_it_was_made_for(scores: list[float]) -> None:
+    """Each cell of a warped grid ends at or just above a value, so that values stay together.
+
+    With more values than cells every cut is one of them, or that raised by at most 2^-18.
+    """
+    cuts = Grid.warped(scores, 8).edges[1:-1]
+    values = np.array(sorted(scores))
+    for cut in cuts:
+        below = values[values <= cut]
+        assert len(below)
+        assert cut - below[-1] <= 2.0**-18

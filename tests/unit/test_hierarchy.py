@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from fedassay import Hierarchy
 from fedassay.errors import SettingInvalid
-from fedassay.hierarchy import fanouts_for
+from fedassay.hierarchy import Interleaved, fanouts_for
 
 
 @st.composite
@@ -66,3 +66,24 @@ def test_even_fanouts_reach_their_leaves(leaves: int, levels: int) -> None:
 def test_impossible_hierarchies_are_refused(leaves: int, fanouts: tuple[int, ...]) -> None:
     with pytest.raises(SettingInvalid):
         Hierarchy(leaves, fanouts)
+
+
+@given(hierarchies())
+def test_each_leaf_lies_in_the_cell_that_counts_it(hierarchy: Hierarchy) -> None:
+    """A client's local report and its counters name the same cell."""
+    every = np.arange(hierarchy.leaves)
+    for level in range(hierarchy.levels):
+        cells = hierarchy.cell_of(every, level)
+        for leaf in every:
+            alone = np.zeros((2, hierarchy.leaves), dtype=np.int64)
+            alone[0, leaf] = 1
+            (place,) = np.flatnonzero(hierarchy.at_level(alone, level)[0])
+            assert place == cells[leaf]
+
+
+@given(st.integers(2, 60), st.data())
+def test_interleaved_levels_cut_at_every_edge_once(leaves: int, data: st.DataObject) -> None:
+    levels = Interleaved(leaves, data.draw(st.integers(1, leaves - 1)))
+    cuts = [start for level in range(levels.levels) for start in levels.starts(level)[1:].tolist()]
+    assert sorted(cuts) == list(range(1, leaves))
+    assert all(levels.starts(level)[0] == 0 for level in range(levels.levels))

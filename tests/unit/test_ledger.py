@@ -27,7 +27,7 @@ from fedassay.errors import (
     SurveyRefused,
     SurveyRepeated,
 )
-from fedassay.ledger import Budget, Charge, Ledger, LedgerAccount, Loss, Part, Window
+from fedassay.ledger import Budget, Charge, Ledger, LedgerAccount, Loss, Part, Window, store
 from fedassay.ledger.high_water_mark import mark_path
 from fedassay.mechanisms import UnitKind
 from fedassay.randomness import Randomness
@@ -135,6 +135,7 @@ def test_the_budget_for_any_data_holds_where_there_is_no_other(ledger: Ledger) -
 
 def test_a_budget_for_one_window_binds_only_there(ledger: Ledger) -> None:
     january = Window.parse("2026-01-01..2026-02-01")
+    ledger.set_budget(Budget(None, None))
     ledger.set_budget(Budget("ward", THIRD, january, split_windows=True))
     ledger.charge(third(4), Part("ward", Window.parse("2026-01-15..2026-03-01")))
     ledger.charge(third(5), Part("ward", Window.parse("2026-02-01..2026-03-01")))
@@ -354,6 +355,28 @@ def test_a_witness_elsewhere_notices_a_folder_restored_whole(tmp_path: Path) -> 
     assert not found.had_head(head)
     assert found.had_head(found.head[:12])
     assert not found.had_head(found.head[:7])
+
+
+def test_an_accepted_loss_records_the_newest_of_what_the_marks_have_seen(tmp_path: Path) -> None:
+    """The folder is restored whole with one entry; only the witness saw all four."""
+    ledger = Ledger.create(tmp_path / "ledger.db", witness=tmp_path / "elsewhere.mark")
+    ledger.charge(third(2), WARD)
+    paths = (ledger.path, mark_path(ledger.path))
+    older = [path.read_bytes() for path in paths]
+    head = [ledger.charge(third(cells), WARD).head for cells in (3, 4, 5)][-1]
+    for path, content in zip(paths, older, strict=True):
+        path.write_bytes(content)
+    entry = ledger.accept_loss(who="officer")
+    assert entry is not None
+    assert entry.content == Loss(4, head)
+
+
+def test_a_charge_is_written_so_that_it_lasts_through_a_loss_of_power(ledger: Ledger) -> None:
+    """SQLite's strictest: 3 is EXTRA, which syncs the folder too after the journal is gone."""
+    with store.transaction(ledger.path, writable=True) as writer:
+        (synchronous,) = writer._connection.execute("PRAGMA synchronous").fetchone()
+        (journal,) = writer._connection.execute("PRAGMA journal_mode").fetchone()
+    assert (synchronous, journal) == (3, "delete")
 
 
 def test_a_missing_mark_or_file_is_noticed(ledger: Ledger) -> None:

@@ -42,12 +42,14 @@ def test_a_tab_from_the_checkpoint_is_the_tab_of_all_entries(tmp_path: Path) -> 
     generator = np.random.default_rng(5)
     ledger = Ledger.create(tmp_path / "ledger.db")
     ids = ["ward", "icu", "x"]
+    ledger.set_budget(Budget(None, None))
     for turn in range(3 * EVERY):
         data = str(generator.choice(ids))
         if generator.random() < 0.15:
             whose = data if generator.random() < 0.5 else None
             split = bool(generator.random() < 0.5)
-            epsilon = Fraction(int(generator.integers(900, 1000)))
+            amount = int(generator.integers(900, 1000))
+            epsilon = None if turn % 3 == 0 else Fraction(amount)
             ledger.set_budget(Budget(whose, epsilon, split_windows=split))
             continue
         month = int(generator.integers(1, 12))
@@ -66,6 +68,7 @@ def test_a_tab_from_the_checkpoint_is_the_tab_of_all_entries(tmp_path: Path) -> 
                 tab = reader.tab(name, keys[0])
                 assert dict(tab.charges) == dict(expected.charges)
                 assert tab.budgets == expected.budgets
+                assert tab.limited == expected.limited
                 assert tab.balances() == expected.balances()
                 asked = [key for key in keys[::9] if key in reader.tab(name, key).answered]
                 assert all(key in keys for key in asked)

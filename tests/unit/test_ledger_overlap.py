@@ -127,6 +127,7 @@ def test_each_case_is_charged_or_refused_as_documented(
             "refused: budget": "budget of epsilon",
             "refused: exact sum": "exact sums",
             "refused: unit": "budget per client",
+            "refused: no budget": "has no budget",
         }[outcome]
         with pytest.raises(kind, match=reason):
             charge(ledger.path, asked)

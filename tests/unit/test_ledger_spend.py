@@ -242,6 +242,28 @@ def test_a_budget_with_a_delta_lets_more_through_and_stops_in_time(tmp_path: Pat
     assert optimal_epsilon(float(delta), float(one), charged + 2) > 3
 
 
+def test_the_worst_point_under_composition_need_not_have_the_largest_sum() -> None:
+    """70 charges of 1/20 add up to 3.5 and compose to less than 3; one of 3 stays 3."""
+    delta = Fraction(1, 10**6)
+    assert optimal_epsilon(float(delta), 0.05, 70) < 2.5
+    many, once = Window(day(0), day(1)), Window(day(2), day(3))
+    charges = [charge_of(Fraction(1, 20), Part("d", many))] * 70
+    charges.append(charge_of(Fraction(3), Part("d", once)))
+    split = Budget("d", Fraction(16, 5), delta=delta, split_windows=True)
+    assert balance(charges, split, "d").spent == 3
+
+
+def test_a_budget_per_client_shows_charges_that_protect_single_examples_only() -> None:
+    per_client = Budget("d", None, unit=UnitKind.CLIENT)
+    charges = [
+        charge_of(Fraction(1), Part("d")),
+        charge_of(Fraction(1), Part("d"), Unit(UnitKind.CLIENT, 3)),
+        charge_of(Fraction(1), Part("d"), EXAMPLE, Neighbours.REPLACE),
+    ]
+    assert balance(charges, per_client, "d").unbounded == 2
+    assert balance(charges, Budget("d", None), "d").unbounded == 0
+
+
 def test_without_the_extra_a_delta_is_refused_and_plain_sums_still_fit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

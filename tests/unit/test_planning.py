@@ -84,7 +84,11 @@ def test_exact_sums_have_sampling_errors_only() -> None:
 def test_the_papers_readout_predicts_the_papers_noise() -> None:
     """Naive prefix sums feel the noise of every level once: 10 levels, 2 cells at a threshold."""
     request = SurveyRequest(
-        privacy=Privacy.DISTRIBUTED, epsilon=Fraction(1), clients=20_000, preset=Preset.PAPER
+        privacy=Privacy.DISTRIBUTED,
+        epsilon=Fraction(1),
+        clients=20_000,
+        dropouts=Fraction(0),
+        preset=Preset.PAPER,
     )
     survey, decode_options = design_survey(request).survey, decode_options_for(Preset.PAPER, None)
     expected = expected_histogram(

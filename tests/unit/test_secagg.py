@@ -24,11 +24,11 @@ from fedassay.errors import (
 )
 from fedassay.examples import IntArray
 from fedassay.mechanisms import Privacy
+from fedassay.report_ids import REPORT_ID_BYTES
 from fedassay.secagg import Named, Outcome, SecAggClient, Terms
 from fedassay.secagg.layout import vector_of
 from fedassay.secagg.state import Stage
 from fedassay.secagg.terms import largest_count, required_survivors
-from fedassay.wire import REPORT_ID_BYTES
 from tests.secagg import RANDOM, Federation, flat, members_of
 from tests.surveys import local_survey
 

@@ -40,13 +40,13 @@ from fedassay.secagg import (
     Terms,
     messages,
 )
-from fedassay.secagg.keys import (
-    Leaf,
-)
+from fedassay.secagg.cohort import agreed
+from fedassay.secagg.keys import Leaf
 from fedassay.secagg.messages import Signed
 from tests.secagg import IDENTITIES, RANDOM, Federation, flat, members_of
 
 VICTIM = "0"
+PRIME = 2**256 - 189
 
 
 def test_pinned_clients_confirm_one_survivor_set_and_unmask_no_other() -> None:
@@ -69,6 +69,43 @@ def test_pinned_clients_confirm_one_survivor_set_and_unmask_no_other() -> None:
     signatures[federation.rank("2")] = signature
     with pytest.raises(SignatureInvalid):
         peer.unmask(messages.encode_unmask(federation.terms, everyone, signatures))
+
+
+def test_who_dropped_out_does_not_vouch_for_the_survivors() -> None:
+    # Seven clients, two dropped: 4 survivors must confirm. 3 do, and both who dropped out.
+    federation = Federation.of(7, is_pinned=True)
+    federation.survivors()
+    survivors = np.ones(7, dtype=np.bool_)
+    gone = [federation.rank(name) for name in "56"]
+    survivors[gone] = False
+    content = agreed(federation.server.cohort, messages.pack_bits(survivors))
+    signatures: list[bytes | None] = [None] * 7
+    for name in "12356":
+        signatures[federation.rank(name)] = IDENTITIES[int(name)].sign(content)
+    client = federation.clients[VICTIM]
+    with pytest.raises(UnmaskRefused, match=r"4 survivors must confirm.* found 3"):
+        client.unmask(messages.encode_unmask(federation.terms, survivors, signatures))
+    signatures[federation.rank("4")] = IDENTITIES[4].sign(content)
+    client.unmask(messages.encode_unmask(federation.terms, survivors, signatures))
+
+
+@pytest.mark.parametrize("outside", [(PRIME, 0), (0, PRIME), (2**256 - 1, 2**256 - 1)])
+def test_shares_outside_the_field_are_refused(
+    monkeypatch: pytest.MonkeyPatch, outside: tuple[int, int]
+) -> None:
+    federation = Federation.of(4)
+    rosters = federation.keys()
+    planted = b"".join(value.to_bytes(32, "little") for value in outside)
+    for name, message in rosters.items():
+        with monkeypatch.context() as patch:
+            if name == "1":  # a hostile client seals what is no field element
+                patch.setattr("fedassay.secagg.client._joined", lambda *_: planted)
+            federation.server.receive_shares(name, federation.clients[name].shares(message))
+    victim = federation.clients[VICTIM]
+    inbox, before = dict(federation.server.inboxes())[VICTIM], victim.to_bytes()
+    with pytest.raises(SealBroken, match="outside the field"):
+        victim.masked(inbox, federation.vectors[VICTIM])
+    assert victim.to_bytes() == before
 
 
 def test_a_replayed_round_is_refused(tmp_path: Path) -> None:
@@ -316,6 +353,14 @@ def test_a_part_of_a_sparse_cohort_is_not_unmasked_apart() -> None:
     cut[cohort.ring.order[gap]] = False
     with pytest.raises(UnmaskRefused, match="summed apart"):
         client.unmask(messages.encode_unmask(federation.terms, cut))
+    # Every other place on the ring: no gap anywhere, but 130 of 260, of whom 13 may be corrupt
+    # and count twice; 137 are the fewest of which there are no two sets.
+    halved = np.zeros(260, dtype=np.bool_)
+    start = cohort.ring.place[federation.rank(VICTIM)]
+    halved[cohort.ring.order[(start + np.arange(0, 260, 2)) % 260]] = True
+    assert cohort.graph.holds_together(cohort.ring, halved)
+    with pytest.raises(UnmaskRefused, match=r"fewer than 137 clients.* 130 survivors"):
+        client.unmask(messages.encode_unmask(federation.terms, halved))
     client.unmask(messages.encode_unmask(federation.terms, everyone))
 
 
@@ -363,6 +408,16 @@ def test_keys_of_low_order_are_refused_by_server_and_client(weak: str) -> None:
     with pytest.raises(KeyInvalid, match="low order"):
         attempt()
     assert victim.to_bytes() == before
+
+
+def test_a_vector_is_added_once() -> None:
+    federation = Federation.of(4)
+    for name, message in federation.masked().items():
+        with pytest.raises(StageRefused, match="Its first answer counts"):
+            federation.server.receive_masked(name, message)
+    for name, request in federation.server.unmask_requests():
+        federation.server.receive_unmask(name, federation.clients[name].unmask(request))
+    assert federation.server.outcome().total.tolist() == federation.total()
 
 
 def test_false_shares_abort_the_round() -> None:

@@ -1,15 +1,34 @@
 """Terms that a client refuses, and the graph they stand for, by numbers written out by hand."""
 
 from dataclasses import replace
+from fractions import Fraction
 
+import numpy as np
 import pytest
+from scipy import stats
 
+from fedassay import Grid, Hierarchy, Polya, Survey
 from fedassay.client import OPEN_POLICY
-from fedassay.errors import SurveyRefused, TermsRefused
+from fedassay.errors import CountOverflow, SurveyRefused, TermsRefused
+from fedassay.mechanisms import Privacy
 from fedassay.secagg import Terms
+from fedassay.secagg.terms import as_words
+from fedassay.survey import OneLevel
 from tests.secagg import RANDOM, flat
 
 NO_LIMIT = OPEN_POLICY
+
+
+def noisy_levels(*, by_hash: bool, share: Fraction = Fraction(1, 2), minimum: int = 2) -> Survey:
+    """Two levels, of which each client reports on one."""
+    return Survey(
+        privacy=Privacy.DISTRIBUTED,
+        grid=Grid.uniform(4),
+        hierarchy=Hierarchy(4, (2, 2)),
+        mechanisms=(Polya(Fraction(1), 1, minimum),) * 2,
+        minimum_reports=minimum,
+        level_policy=OneLevel((share, 1 - share), by_hash=by_hash),
+    )
 
 
 def test_terms_withstand_no_fewer_colluders_than_the_survey() -> None:
@@ -66,6 +85,35 @@ def test_a_client_accepts_no_smaller_corrupt_share() -> None:
     assert terms.corrupt_permille == 50
     with pytest.raises(TermsRefused, match="withstands 50 corrupt clients in a thousand"):
         replace(terms, corrupt_permille=49).check(survey, NO_LIMIT)
+
+
+@pytest.mark.parametrize("clients", [2, 3, 1000, 65_536])
+def test_the_largest_counters_of_all_clients_together_do_not_wrap(clients: int) -> None:
+    limit = (2**31 - 1) // clients
+    for value in (limit, -limit):
+        words = as_words(np.array([value, 0]), clients)
+        total = words * np.uint32(clients)
+        assert total.view(np.int32).tolist() == [clients * value, 0]
+    for value in (limit + 1, -limit - 1):
+        with pytest.raises(CountOverflow, match="value withheld"):
+            as_words(np.array([0, value]), clients)
+
+
+def test_levels_from_a_public_hash_are_refused() -> None:
+    secret = noisy_levels(by_hash=False)
+    Terms.of(secret, randomness=RANDOM).check(secret, NO_LIMIT)
+    with pytest.raises(TermsRefused, match="a client's level is its secret"):
+        Terms.of(noisy_levels(by_hash=True), randomness=RANDOM)
+
+
+@pytest.mark.parametrize(("share", "minimum"), [(Fraction(1, 2), 100), (Fraction(1, 8), 30)])
+def test_enough_clients_are_left_for_every_level(share: Fraction, minimum: int) -> None:
+    """By scipy: the fewest of whom 30 or 100 draw the rarest level but once in 2^40 rounds."""
+    survey = noisy_levels(by_hash=False, share=share, minimum=minimum)
+    needed = Terms.of(survey, randomness=RANDOM).minimum
+    rare = float(min(share, 1 - share))
+    assert stats.binom.cdf(minimum - 1, needed, rare) <= 2.0**-40
+    assert stats.binom.cdf(minimum - 1, needed - 1, rare) > 2.0**-40
 
 
 def test_terms_withstand_no_fewer_colluders_than_the_client_asks_for() -> None:

@@ -146,6 +146,12 @@ def test_a_calibrated_score_probably_needs_no_map_and_a_bent_one_does() -> None:
     assert shares[1] < 1e-9
 
 
+def test_what_two_rows_say_leaves_the_raw_score_at_even_odds() -> None:
+    """The raw score counts as much as all curves together, before anything is seen."""
+    histogram = ScoreHistogram.from_scores([0, 1], [0.5, 0.5], grid=Grid.uniform(8))
+    assert smooth_from(bucket_rates(histogram)).raw_share == pytest.approx(0.5, abs=0.05)
+
+
 def test_noise_that_cancels_between_neighbours_hides_no_bend() -> None:
     """Noise whose sign alternates says much of each cell and little of a smooth curve."""
     labels, scores = drawn(5_000)
@@ -223,7 +229,9 @@ def test_a_tally_of_counts_is_the_tally_of_their_rows() -> None:
     labels, scores = drawn(3_000)
     rows = Examples.of(labels, scores)
     for privacy, epsilon in MODELS:
-        request = SurveyRequest(privacy=privacy, epsilon=epsilon, clients=3_000)
+        request = SurveyRequest(
+            privacy=privacy, epsilon=epsilon, clients=3_000, dropouts=Fraction(0)
+        )
         survey = design_survey(request).survey
         by_rows = tally_clients(
             survey, ScoredClients(rows, None, 3_000), randomness=SimulatedRandomness(4)

@@ -1,19 +1,36 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedassay import Exact, Grid, Hierarchy, Preset, Survey, SurveyRequest, Unit, design_survey
+from fedassay import (
+    DecodeOptions,
+    Exact,
+    Grid,
+    Hierarchy,
+    Polya,
+    Preset,
+    Survey,
+    SurveyRequest,
+    Tally,
+    Unit,
+    decode,
+    design_survey,
+)
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.files import MAX_JSON_BYTES, canonical
-from fedassay.mechanisms import UnitKind
+from fedassay.mechanisms import AnyMechanism, Neighbours, Privacy, RandomizedResponse, UnitKind
+from fedassay.survey import OneLevel
 from fedassay.survey_json import load_survey, survey_from_json
-from tests.surveys import flat_survey, small_survey
+from tests.surveys import flat_survey, local_survey, small_survey
 
 DIGEST = "ab" * 32
 
@@ -53,6 +70,147 @@ def test_the_fingerprint_changes_with_every_field() -> None:
     assert len({survey.fingerprint for survey in variants}) == len(variants)
 
 
+def test_the_fingerprint_changes_with_every_field_of_a_noisy_survey() -> None:
+    halves, thirds = (OneLevel((Fraction(1, k), Fraction(k - 1, k))) for k in (2, 3))
+    local = local_survey(cells=4, fanouts=(2, 2), kinds="grr grr")
+    variants = [
+        replace(local, level_policy=halves),
+        replace(local, level_policy=thirds),
+        replace(local, level_policy=replace(halves, by_hash=True)),
+        replace(local, minimum_reports=9),
+        replace(local, minimum_reports=9, colluders=1),
+        local_survey(cells=4, fanouts=(2, 2), kinds="grr grr", allow_empty=True),
+        local_survey(cells=4, fanouts=(2, 2), kinds="oue oue"),
+        local_survey(cells=4, fanouts=(2, 2), kinds="oue oue", allow_empty=True),
+        local_survey(cells=4, fanouts=(2, 2), kinds="oue grr"),
+        local_survey(Fraction(2), cells=4, fanouts=(2, 2), kinds="grr grr"),
+        replace(local, unit=Unit(UnitKind.CLIENT, 1)),
+        polya_survey(Fraction(1), colluders=0),
+        polya_survey(Fraction(1), colluders=1),
+        polya_survey(Fraction(2), colluders=0),
+    ]
+    assert len({survey.fingerprint for survey in variants}) == len(variants)
+
+
+def polya_survey(epsilon: Fraction, *, colluders: int) -> Survey:
+    return Survey(
+        privacy=Privacy.DISTRIBUTED,
+        grid=Grid.uniform(4),
+        hierarchy=Hierarchy.flat(4),
+        mechanisms=(Polya(epsilon, 1, 5 - colluders),),
+        minimum_reports=5,
+        colluders=colluders,
+    )
+
+
+def test_clients_on_one_level_each_spend_the_largest_epsilon() -> None:
+    """A client may be on any level: the promise is that of the weakest."""
+    hierarchy = Hierarchy(4, (2, 2))
+    uneven = (RandomizedResponse(Fraction(1), 2), RandomizedResponse(Fraction(4), 4))
+    half = Fraction(1, 2)
+    survey = Survey(
+        privacy=Privacy.LOCAL,
+        grid=Grid.uniform(4),
+        hierarchy=hierarchy,
+        mechanisms=uneven,
+        level_policy=OneLevel((half, half)),
+        minimum_reports=1,
+    )
+    assert survey.epsilon == survey.guarantee.epsilon == 4
+    noisy = Survey(
+        privacy=Privacy.DISTRIBUTED,
+        grid=Grid.uniform(4),
+        hierarchy=hierarchy,
+        mechanisms=(Polya(Fraction(1), 1, 5), Polya(Fraction(4), 1, 5)),
+        minimum_reports=5,
+    )
+    assert noisy.epsilon == 5
+    assert replace(noisy, level_policy=OneLevel((half, half))).epsilon == 4
+
+
+@pytest.mark.parametrize("privacy", Privacy)
+def test_each_privacy_model_takes_its_own_mechanisms_only(privacy: Privacy) -> None:
+    own: dict[Privacy, AnyMechanism] = {
+        Privacy.SECURE: Exact(),
+        Privacy.DISTRIBUTED: Polya(Fraction(1), 1, 5),
+        Privacy.LOCAL: RandomizedResponse(Fraction(1), 4),
+    }
+    for model, mechanism in own.items():
+        made = partial(
+            Survey,
+            privacy=privacy,
+            grid=Grid.uniform(4),
+            hierarchy=Hierarchy.flat(4),
+            mechanisms=(mechanism,),
+            minimum_reports=5,
+        )
+        if model is privacy:
+            assert made().privacy is privacy
+        else:
+            with pytest.raises(SettingInvalid, match=f"{privacy.value} privacy goes with"):
+                made()
+
+
+def test_a_survey_with_colluders_survives_its_file(tmp_path: Path) -> None:
+    survey = polya_survey(Fraction(1, 3), colluders=2)
+    survey.save(tmp_path / "survey.json")
+    again = load_survey(tmp_path / "survey.json")
+    assert again == survey
+    assert again.mechanisms == (Polya(Fraction(1, 3), 1, 3),)
+
+
+def test_a_survey_that_says_a_thing_in_another_way_is_refused() -> None:
+    """2/6 is 1/3, and a hash of the file would not be the survey's fingerprint."""
+    content = polya_survey(Fraction(1, 3), colluders=0).to_json()
+    survey_from_json(content)
+    for epsilon in ("2/6", "01/3"):
+        changed = {**content, "mechanisms": [{"kind": "polya", "epsilon": epsilon}]}
+        with pytest.raises(FileInvalid, match="everything in one way"):
+            survey_from_json(changed)
+
+
+@pytest.mark.parametrize(("kind", "name"), [("oue", "q"), ("grr", "p")])
+def test_a_survey_that_states_another_probability_is_refused(kind: str, name: str) -> None:
+    content = local_survey(Fraction(1), kinds=kind).to_json()
+    (mechanism,) = content["mechanisms"]
+    numerator, _, denominator = mechanism[name].partition("/")
+    survey_from_json(content)
+    for changed in (f"{int(numerator) - 1}/{denominator}", f"{int(numerator) + 1}/{denominator}"):
+        with pytest.raises(FileInvalid, match="as the other fields have it"):
+            survey_from_json({**content, "mechanisms": [{**mechanism, name: changed}]})
+
+
+def test_a_promise_names_its_neighbours_and_whom_to_trust() -> None:
+    exact = small_survey().guarantee
+    noisy = polya_survey(Fraction(1), colluders=2).guarantee
+    local = local_survey(Fraction(1)).guarantee
+    assert (exact.epsilon, exact.neighbours) == (None, None)
+    assert (noisy.epsilon, noisy.neighbours) == (Fraction(1), Neighbours.ADD_OR_REMOVE)
+    assert (local.epsilon, local.neighbours, local.trust) == (
+        Fraction(1),
+        Neighbours.REPLACE,
+        "nobody",
+    )
+    assert "secure aggregation" in exact.trust
+    assert "secure aggregation" in noisy.trust
+    assert (noisy.minimum_reports, noisy.colluders) == (5, 2)
+
+
+def test_reports_of_empty_clients_are_not_taken_for_examples() -> None:
+    """20,000 reports, half of them empty: 10,000 examples within eight standard deviations.
+
+    The sum over 8 cells has variance below 8 x 20,000 q + 10,000 / (1/2 - q)^2 / 4 with
+    q = 1 / (e^5 + 1), so a standard deviation below 150.
+    """
+    survey = local_survey(Fraction(5), allow_empty=True)
+    counts = np.array([[4000, 1000, 0, 0], [0, 0, 2000, 3000]])
+    (mechanism,) = survey.mechanisms
+    drawn = mechanism.cohort(counts, reports=20_000, generator=np.random.default_rng(5))
+    tally = Tally(survey.fingerprint, (20_000,), drawn.ravel())
+    total = float(decode(survey, tally, decode_options=DecodeOptions()).counts.sum())
+    assert abs(total - 10_000) < 8 * 150
+
+
 def test_the_fingerprint_is_the_hash_of_the_file_however_it_is_laid_out(tmp_path: Path) -> None:
     survey = small_survey()
     shuffled = dict(reversed(survey.to_json().items()))
@@ -69,6 +227,9 @@ def test_the_fingerprint_is_the_hash_of_the_file_however_it_is_laid_out(tmp_path
         lambda s: replace(s, model_digest="abc"),
         lambda s: replace(s, unit=Unit(UnitKind.CLIENT, 0)),
         lambda s: replace(s, unit=Unit(UnitKind.CLIENT, 2**20 + 1)),
+        lambda s: replace(s, unit=Unit(UnitKind.EXAMPLE, 5)),
+        lambda s: replace(s, colluders=s.minimum_reports),
+        lambda s: replace(s, colluders=-1),
     ],
 )
 def test_a_survey_that_cannot_work_is_not_made(make: Callable[[Survey], Survey]) -> None:

@@ -6,7 +6,7 @@ export const MOST_BLOCK_BYTES = 2 ** 22;
 const HEADER_BYTES = 60;
 const CRC_BYTES = 4;
 const ALL_LEVELS = 255;
-const [VERSION, DENSE, SPARSE, ROWS] = [2, 0, 1, 2];
+const [VERSION, COUNTERS, ROWS] = [2, 0, 2];
 const MAGIC = [0x46, 0x41, 0x53, 0x52]; // FASR
 
 /** Locally private reports on one level, one row of bytes each. */
@@ -14,17 +14,18 @@ export function encodeRows(fingerprint, reportId, level, rows) {
   return encode({ encoding: ROWS, level, fingerprint, reportId, items: rows.length }, join(rows));
 }
 
-/** One client's counters, dense or sparse, whichever is shorter; level null is all levels. */
+/** One client's counters, zeros too, so that the size tells nothing; level null is all levels. */
 export function encodeCounters(fingerprint, reportId, level, counters) {
-  const filled = [...counters.keys()].filter((i) => counters[i] !== 0);
-  const isSparse = 2 * filled.length < counters.length;
-  const words = isSparse ? filled.flatMap((i) => [i, counters[i]]) : counters;
-  const body = new DataView(new ArrayBuffer(4 * words.length));
-  words.forEach((word, i) => body.setInt32(4 * i, word, true));
-  const encoding = isSparse ? SPARSE : DENSE;
-  const items = isSparse ? filled.length : counters.length;
+  const body = new DataView(new ArrayBuffer(4 * counters.length));
+  counters.forEach((counter, i) => body.setInt32(4 * i, counter, true));
   return encode(
-    { encoding, level: level ?? ALL_LEVELS, fingerprint, reportId, items },
+    {
+      encoding: COUNTERS,
+      level: level ?? ALL_LEVELS,
+      fingerprint,
+      reportId,
+      items: counters.length,
+    },
     new Uint8Array(body.buffer),
   );
 }
@@ -59,11 +60,11 @@ export function checkMessage(bytes, survey) {
   check(levelsInHeader(survey).includes(level), "the header's level is not one of this survey");
   const isRows = encoding === ROWS;
   check(
-    survey.isLocal ? isRows : encoding === DENSE || encoding === SPARSE,
+    encoding === (survey.isLocal ? ROWS : COUNTERS),
     "the header's encoding is not one of this survey",
   );
   const width = widthOf(survey, level);
-  const perItem = isRows ? survey.levels[level].mechanism.rowBytes : encoding === SPARSE ? 8 : 4;
+  const perItem = isRows ? survey.levels[level].mechanism.rowBytes : 4;
   const length = HEADER_BYTES + items * perItem + CRC_BYTES;
   const allCounters = 2 * survey.levels.reduce((sum, { cells }) => sum + cells, 0);
   const most = HEADER_BYTES + (survey.isLocal ? MOST_BLOCK_BYTES : 4 * allCounters) + CRC_BYTES;
@@ -75,15 +76,8 @@ export function checkMessage(bytes, survey) {
     for (let at = HEADER_BYTES; at < end; at += perItem) {
       survey.levels[level].mechanism.checkRow(bytes.subarray(at, at + perItem));
     }
-  } else if (encoding === DENSE) {
-    check(items === width, `this survey has ${width} counters`);
   } else {
-    let last = -1;
-    for (let at = HEADER_BYTES; at < end; at += 8) {
-      const index = view.getUint32(at, true);
-      check(index > last && index < width, `counter positions must rise and stay below ${width}`);
-      last = index;
-    }
+    check(items === width, `this survey has ${width} counters`);
   }
 }
 

@@ -10,7 +10,7 @@ from fedassay.estimate import Estimate, Interval, normal_quantile
 from fedassay.examples import FloatArray
 from fedassay.extras import needed_for
 
-_HALVINGS = 50
+_PRECISE = 1e-12
 _FARTHEST = 6.0
 
 
@@ -158,11 +158,13 @@ def _ways(seen: FloatArray, sd: FloatArray) -> list[FloatArray]:
 
 
 def _falling(function: Callable[[float], float], level: float, most: float) -> float:
-    """Where a falling function crosses a level, or 0 where it starts below."""
+    """Where a falling function crosses a level: 0 where it starts below, `most` if never."""
+    with needed_for("intervals of calibration errors"):
+        from scipy.optimize import brentq
+
     if function(0.0) <= level:
         return 0.0
-    low, high = 0.0, most
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if function(middle) > level else (low, middle)
-    return 0.5 * (low + high)
+    if function(most) >= level:
+        return most
+    crossing: float = brentq(lambda size: function(size) - level, 0.0, most, xtol=_PRECISE * most)
+    return crossing

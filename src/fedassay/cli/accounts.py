@@ -1,14 +1,12 @@
 """Options that tie `answer` and `survey new` to a ledger."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from fedassay.cli.console import out
-from fedassay.errors import FileInvalid, SettingInvalid
+from fedassay.errors import SettingInvalid
 from fedassay.ledger import EVER, Charge, Ledger, Part, Receipt, Status, Window
 from fedassay.ledger.budget import show
 from fedassay.ledger.high_water_mark import mark_path
@@ -58,10 +56,10 @@ class ReceiptKeeper:
         )
         return self.receipt
 
-    def print_receipt(self) -> None:
-        """Say what was charged and what is left."""
+    def receipt_text(self) -> str:
+        """What was charged and what is left."""
         if self.receipt is None or not isinstance(self.receipt.entry.content, Charge):
-            return
+            return "Nothing was charged."
         epsilon = self.receipt.entry.content.epsilon
         what = "an exact sum" if epsilon is None else f"epsilon {show(epsilon)}"
         lines = [f"Charged {what} to {self.part}."]
@@ -75,7 +73,7 @@ class ReceiptKeeper:
             lines.append(f"Earlier charges on some of the same data: {self.receipt.overlapping}.")
         number = self.receipt.entry.number
         lines.append(f"Ledger entry {number:,}; keep its head elsewhere:\n{self.receipt.head}")
-        out.print("\n".join(lines), markup=False)
+        return "\n".join(lines)
 
 
 def receipt_keeper(
@@ -101,22 +99,13 @@ def receipt_keeper(
     return ReceiptKeeper(Ledger(ledger, witness), part, who, again)
 
 
-def check_output(output: Path, *inputs: Path | None, account: ReceiptKeeper | None) -> None:
-    """Refuse an output that cannot be written, or is an input, before anything is charged."""
-    kept = [path for path in inputs if path is not None]
-    if account is not None:
-        kept += [account.ledger.path, mark_path(account.ledger.path)]
-        kept += [] if account.ledger.witness is None else [account.ledger.witness]
-    try:
-        clash = output.exists() and any(path.exists() and output.samefile(path) for path in kept)
-        writable = output.parent.is_dir() and os.access(output.parent, os.W_OK)
-        writable = writable and not output.is_dir()
-    except OSError:
-        clash, writable = False, False
-    if clash:
-        raise FileInvalid(f"{output}: this is an input itself. Choose another output file.")
-    if not writable:
-        raise FileInvalid(f"{output}: cannot be written. Choose a folder you may write to.")
+def files_of(account: ReceiptKeeper | None) -> list[Path]:
+    """The ledger's files, which no output may replace."""
+    if account is None:
+        return []
+    ledger = account.ledger
+    witness = [] if ledger.witness is None else [ledger.witness]
+    return [ledger.path, mark_path(ledger.path), *witness]
 
 
 __all__ = [
@@ -129,6 +118,6 @@ __all__ = [
     "WhoOption",
     "WindowOption",
     "WitnessOption",
-    "check_output",
+    "files_of",
     "receipt_keeper",
 ]

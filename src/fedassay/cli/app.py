@@ -9,14 +9,17 @@ import click
 import typer
 
 from fedassay import __version__
+from fedassay.cli.answer import answer
 from fedassay.cli.calibrate import apply, calibrate
 from fedassay.cli.console import err, out, plain
 from fedassay.cli.demo import demo
 from fedassay.cli.federation import federation_app
-from fedassay.cli.files import answer, new_survey, show, tally
 from fedassay.cli.ledger import app as ledger_app
 from fedassay.cli.plan import plan
+from fedassay.cli.show import show
 from fedassay.cli.simulate import simulate_command
+from fedassay.cli.survey import new_survey, show_survey
+from fedassay.cli.tally import merge, tally
 from fedassay.errors import FedassayError
 
 app = typer.Typer(
@@ -30,6 +33,7 @@ app = typer.Typer(
 )
 survey_app = typer.Typer(help="Make a survey: what both sides agree on.", no_args_is_help=True)
 survey_app.command("new")(new_survey)
+survey_app.command("show")(show_survey)
 app.command("demo")(demo)
 app.command("simulate")(simulate_command)
 app.command("plan")(plan)
@@ -37,6 +41,7 @@ app.add_typer(survey_app, name="survey")
 app.add_typer(federation_app, name="federation")
 app.command("answer")(answer)
 app.command("tally")(tally)
+app.command("merge")(merge)
 app.command("show")(show)
 app.command("calibrate")(calibrate)
 app.command("apply")(apply)

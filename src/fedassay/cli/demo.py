@@ -85,6 +85,7 @@ def three_models(airlines: ScoredClients) -> dict[str, dict[str, Estimate]]:
                 privacy=privacy,
                 epsilon=epsilon,
                 clients=flights.clients,
+                dropouts=Fraction(0),
                 thresholds=_THRESHOLDS,
             )
             results, _ = run_trials(

@@ -8,7 +8,7 @@ import typer
 
 from fedassay.cli import options
 from fedassay.cli.accounts import NOBODY, WhoOption, WindowOption, WitnessOption
-from fedassay.cli.console import err, out, plain
+from fedassay.cli.console import err, plain
 from fedassay.cli.ledger_views import (
     EXPORT_FORMAT,
     balance_table,
@@ -190,6 +190,8 @@ def verify(
         typer.Option("--rebuild", help="Write what the entries come to anew, from all of them."),
     ] = False,
     witness: WitnessOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Check every entry, the marks, and what the entries come to.
 
@@ -199,11 +201,12 @@ def verify(
 
       fedassay ledger verify ledger.db
     """
+    voice = Voice(as_json, quiet)
     with err.status("reading the ledger"):
         snapshot = Ledger(file, witness).verify(rebuild=rebuild)
-    out.print(
-        f"{snapshot.size:,} entries, each follows from the one before it; head\n{snapshot.head}",
-        markup=False,
+    voice.result(snapshot.mark.to_json())
+    voice.say(
+        f"{snapshot.size:,} entries, each follows from the one before it; head\n{snapshot.head}"
     )
 
 

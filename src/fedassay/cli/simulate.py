@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,7 +29,7 @@ from fedassay.planning.search import (
 from fedassay.randomness import SimulatedRandomness
 from fedassay.report.charts import write_plots
 from fedassay.simulation.heldout import HeldOut, held_out, split_clients
-from fedassay.simulation.simulate import tally_clients, tally_each_client
+from fedassay.simulation.simulate import rows_counted, tally_clients, tally_each_client
 from fedassay.tables.reading import read_clients, read_reference
 from fedassay.tables.sources import row_count
 
@@ -127,6 +128,7 @@ def simulate_command(
         privacy=privacy,
         epsilon=options.fraction_option(epsilon, "epsilon"),
         clients=cohort.clients,
+        dropouts=Fraction(0),
         examples=_expected_examples(cohort, unit, max_examples),
         positive_rate=positive_rate,
         preset=preset,
@@ -151,7 +153,7 @@ def simulate_command(
     content: dict[str, Any] = {
         "format": SIMULATION_FORMAT,
         "rows": len(cohort.examples),
-        "rows_kept": kept_rows(cohort, request.unit),
+        "rows_kept": rows_counted(design.survey, cohort),
         "clients": cohort.clients,
         "guarantee": design.survey.guarantee.sentence(),
         "exact": exact,
@@ -260,15 +262,6 @@ def save_results(folder: Path, content: dict[str, Any], assessment: Assessment) 
     write_plots(assessment, folder / "curves.png")
 
 
-def kept_rows(cohort: ScoredClients, unit: Unit) -> int:
-    """How many rows a federation counts: each client gives at most as many as its unit says."""
-    if unit.kind is UnitKind.EXAMPLE:
-        return len(cohort.examples)
-    if cohort.client_of_row is None:
-        return cohort.clients
-    return int(np.minimum(np.bincount(cohort.client_of_row), unit.max_examples).sum())
-
-
 def print_results(
     voice: Voice,
     cohort: ScoredClients,
@@ -280,11 +273,11 @@ def print_results(
     survey, rows = assessment.survey, len(cohort.examples)
     held = "each row a client" if cohort.client_of_row is None else f"{cohort.clients:,} clients"
     voice.say(f"{rows:,} rows, {held}. {survey.guarantee.sentence()}")
-    kept = kept_rows(cohort, survey.unit)
+    kept = rows_counted(survey, cohort)
     if kept < rows:
         voice.say(
-            f"Counted {kept:,} of these rows: at most {survey.unit.max_examples:,} of each client, "
-            "drawn at random. Raise --max-examples to count more."
+            f"Counted {kept:,} of these rows: drawn at random of each client, since "
+            f"the survey protects {survey.unit}. Raise --max-examples to count more."
         )
     if len(results) > 1:
         voice.say(f"Trial {len(results)} of {len(results)}, and the mean error of all:")

@@ -1,16 +1,16 @@
 """Reports and tallies as files: a federation over any transport."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from fedassay.client import Account, Answer, ClientPolicy, answer_counts
-from fedassay.errors import FileInvalid, ReportMalformed
+from fedassay.errors import FedassayError, FileInvalid, ReportDuplicate, ReportMalformed
 from fedassay.files import write_whole
 from fedassay.randomness import Randomness
 from fedassay.survey import Survey
 from fedassay.tables.reading import Columns, Progress, count_file
-from fedassay.tally import Tally
+from fedassay.tally import Tally, TallyBuilder
 from fedassay.wire import Message, messages
 
 
@@ -66,6 +66,56 @@ def report_files(paths: Iterable[Path]) -> list[Path]:
         else:
             found.append(path)
     return found
+
+
+@dataclass(slots=True)
+class Collected:
+    """What became of report files."""
+
+    counted: int = 0
+    """Reports that are new in the tally."""
+    already_there: int = 0
+    """Reports that the tally had: files sent twice, or given again."""
+    rejected: int = 0
+    """Files or blocks that must not be counted."""
+    complaints: list[str] = field(default_factory=list)
+    """What is wrong with them: one line for each file and kind of error."""
+
+
+def collect(
+    builder: TallyBuilder, paths: Iterable[Path], *, progress: Progress | None = None
+) -> Collected:
+    """Add every message of every file; a bad one is named and left out, the others count."""
+    collected = Collected()
+    before = builder.reports
+    for path in paths:
+        errors: dict[str, tuple[str, int]] = {}
+        for error in _add_file(builder, path, collected):
+            kind = type(error).__name__
+            first, times = errors.get(kind, (str(error), 0))
+            errors[kind] = (first, times + 1)
+        for kind, (first, times) in errors.items():
+            collected.rejected += times
+            more = "" if times == 1 else f" So it is with {times:,} blocks of this file."
+            collected.complaints.append(f"{path}: {kind}: {first}{more}")
+        if progress is not None:
+            progress(1)
+    collected.counted = builder.reports - before
+    return collected
+
+
+def _add_file(builder: TallyBuilder, path: Path, collected: Collected) -> Iterator[FedassayError]:
+    """Add what can be added, and yield what is wrong with the rest."""
+    try:
+        for message in read_messages(path, builder.survey):
+            try:
+                builder.add(message)
+            except ReportDuplicate:
+                collected.already_there += message.reports
+            except FedassayError as error:
+                yield error
+    except FedassayError as error:
+        yield error
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,10 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from fractions import Fraction
 
-from fedassay.errors import BudgetExceeded, SurveyRepeated
+from fedassay.errors import BudgetExceeded, BudgetMissing, SurveyRepeated
 from fedassay.ledger.composition import composed
 from fedassay.ledger.entry import Budget, Charge, Entry, Part
 from fedassay.ledger.spend import Cover, common_neighbours, cost, covers, loads
@@ -44,15 +45,17 @@ class Tab:
     charges: Mapping[Charge, int]
     """How often each kind of charge was made (`Charge.kind`)."""
     budgets: tuple[Budget, ...]
-    """Those in force."""
+    """Those in force; none where nobody has said anything, not even that there is no limit."""
     answered: frozenset[str]
     """Keys of the surveys that were charged, or of those that were asked about."""
+    limited: frozenset[str] = frozenset()
+    """All data ids that have a limit of their own, this one or others."""
 
     def balances(self, part: Part | None = None) -> list[Balance]:
         """What is spent and left per budget, anywhere or at one part's points."""
         return [
             balance(self.charges, budget, self.data, part)
-            for budget in self.budgets
+            for budget in self.budgets or (NO_LIMIT,)
             if part is None or part.window.overlaps(budget.window)
         ]
 
@@ -67,7 +70,18 @@ def tab_of(entries: Iterable[Entry], data: str) -> Tab:
         Counter(charge.kind for charge in charges),
         in_force([b for b in budgets if b.data == data], [b for b in budgets if b.data is None]),
         frozenset(charge.key for charge in charges),
+        frozenset(limited_by(budgets)),
     )
+
+
+def limited_by(budgets: Iterable[Budget]) -> set[str]:
+    """The data ids that have a limit of their own after these budgets, in order."""
+    latest = {(budget.data, budget.window): budget for budget in budgets}
+    return {
+        budget.data
+        for budget in latest.values()
+        if budget.data is not None and budget.epsilon is not None
+    }
 
 
 def in_force(own: Iterable[Budget], general: Iterable[Budget]) -> tuple[Budget, ...]:
@@ -77,7 +91,7 @@ def in_force(own: Iterable[Budget], general: Iterable[Budget]) -> tuple[Budget, 
     """
     latest = {budget.window: budget for budget in own}
     shared = {budget.window: budget for budget in general}
-    return tuple((latest if EVER in latest else {**shared, **latest}).values()) or (NO_LIMIT,)
+    return tuple((latest if EVER in latest else {**shared, **latest}).values())
 
 
 def balance(
@@ -108,10 +122,25 @@ def decide(tab: Tab, charge: Charge, *, again: bool) -> None:
             f"survey {charge.survey[:12]} was charged before on {part}; answering it again "
             "spends again. Use the earlier answer, or allow it explicitly (--again)."
         )
+    _check_budgeted(tab, part)
     for budget in tab.budgets:
         if budget.epsilon is not None and part.window.overlaps(budget.window):
             _check_bounded(charge, budget)
             _check_fits(tab.charges, charge, budget)
+
+
+def _check_budgeted(tab: Tab, part: Part) -> None:
+    """Raise where a ledger with limits says nothing of this data: a misspelt id has no limit."""
+    has_limits = bool(tab.limited) or any(b.epsilon is not None for b in tab.budgets)
+    if not has_limits or part.window.is_within([budget.window for budget in tab.budgets]):
+        return
+    close = get_close_matches(part.data, sorted(tab.limited - {part.data}), n=1, cutoff=0.6)
+    meant = f" Did you mean {close[0]!r}?" if close else ""
+    lacks = "a budget for some of this time only" if tab.budgets else "no budget"
+    raise BudgetMissing(
+        f"{part} has {lacks}, and this ledger has budgets for others.{meant} Set one with ledger "
+        f"budget FILE --data-id ID --epsilon E, or say that there is no limit with --unlimited."
+    )
 
 
 def _check_bounded(charge: Charge, budget: Budget) -> None:
@@ -134,17 +163,30 @@ def _check_fits(before: Mapping[Charge, int], charge: Charge, budget: Budget) ->
     after = balance(_with(before, charge), budget, part.data, part)
     if asked is None or budget.epsilon is None or after.spent <= budget.epsilon:
         return
-    # Beside a survey under replacement, those under addition or removal count twice.
     nothing = replace(charge, epsilon=Fraction(0))
     spent = balance(_with(before, nothing), budget, part.data, part).spent
     counted = cost(charge, budget.unit, after.neighbours) or asked
-    as_counted = "" if counted == asked else f", which counts {show(counted)} here"
     room = max(Fraction(0), budget.epsilon - spent) * asked / counted
     remedy = f"Ask for at most {show(room)}" if room else "Nothing is left: wait for new data"
+    why = ""
+    earlier = balance(before, budget, part.data, part)
+    if earlier.spent != spent or counted != asked:
+        why = (
+            f" Some of these surveys hide whether one {budget.unit.value} is there, others which "
+            "one it is; replacing is removing and adding, so beside the others the former count "
+            "twice."
+        )
+    recount = "" if earlier.spent == spent else f", which was {show(earlier.spent)} before it"
+    if not room and earlier.left:
+        remedy = (
+            f"Nothing is left for this survey, and {show(earlier.left)} for one like the earlier "
+            "ones (--privacy distributed): ask for that, wait for new data"
+        )
+    as_counted = "" if counted == asked else f", which counts {show(counted)} here"
     raise BudgetExceeded(
         f"{part} has a budget of epsilon {show(budget.epsilon)} per {budget.unit.value}; spent "
-        f"{show(spent)} ({after.neighbours.value} neighbours), this survey asks for "
-        f"{show(asked)}{as_counted}. {remedy}, or raise the budget."
+        f"{show(spent)} ({after.neighbours.value} neighbours){recount}, this survey asks for "
+        f"{show(asked)}{as_counted}.{why} {remedy}, or raise the budget."
     )
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from fedassay.errors import FileInvalid, LedgerInvalid
 from fedassay.files import Fields, canonical
-from fedassay.ledger.budget import Tab, in_force
+from fedassay.ledger.budget import Tab, in_force, limited_by
 from fedassay.ledger.entry import Budget, Charge, Content
 
 BUCKETS = 256
@@ -42,11 +42,13 @@ class Bucket:
     charges: dict[str, Counter[Charge]]
     budgets: dict[str, list[Budget]]
     answered: set[str]
+    limited: set[str]
+    """In the bucket of `ANY_DATA`: all data ids that have a limit of their own."""
 
     @classmethod
     def empty(cls) -> "Bucket":
         """Nothing yet."""
-        return cls({}, {}, set())
+        return cls({}, {}, set(), set())
 
     def to_text(self) -> str:
         """One text per content."""
@@ -62,6 +64,7 @@ class Bucket:
                     data: [budget.to_json() for budget in of] for data, of in self.budgets.items()
                 },
                 "answered": sorted(self.answered),
+                "limited": sorted(self.limited),
             }
         ).decode()
 
@@ -83,6 +86,7 @@ class Bucket:
                 for data, of in content["budgets"].items()
             },
             set(content["answered"]),
+            set(content["limited"]),
         )
 
 
@@ -102,13 +106,21 @@ class State:
         own = list(home.budgets.get(data, []))
         general = list(shared.budgets.get(ANY_DATA, []))
         answered = {key} & self._bucket(_place(key)).answered
+        limited = set(shared.limited)
+        changed: dict[str, list[Budget]] = {}
         for content in since:
             if isinstance(content, Charge) and content.part.data == data:
                 charges[content.kind] += 1
                 answered |= {key} & {content.key}
-            elif isinstance(content, Budget) and content.data in (data, None):
-                (own if content.data == data else general).append(content)
-        return Tab(data, charges, in_force(own, general), frozenset(answered))
+            elif isinstance(content, Budget) and content.data is None:
+                general.append(content)
+            elif isinstance(content, Budget) and content.data is not None:
+                changed.setdefault(content.data, []).append(content)
+        own += changed.get(data, [])
+        for name, later in changed.items():
+            before = self._bucket(_place(name)).budgets.get(name, [])
+            limited = limited - {name} | limited_by([*before, *later])
+        return Tab(data, charges, in_force(own, general), frozenset(answered), frozenset(limited))
 
     def add(self, contents: Iterable[Content]) -> None:
         """Take entries into the state, in their order."""
@@ -123,6 +135,9 @@ class State:
                 # The latest for the same window holds; the chain keeps the others.
                 kept = [old for old in budgets.get(data, []) if old.window != content.window]
                 budgets[data] = [*kept, content]
+                limited = self._bucket(_place(ANY_DATA)).limited
+                limited.discard(data)
+                limited |= limited_by(budgets[data])
 
     def save(self) -> bytes:
         """Write the buckets that were used; returns the hashes of all."""

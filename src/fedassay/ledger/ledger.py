@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fedassay.errors import LedgerInvalid, LedgerRolledBack
 from fedassay.ledger import composition, store
-from fedassay.ledger.budget import Balance, decide
+from fedassay.ledger.budget import NO_LIMIT, Balance, decide
 from fedassay.ledger.entry import Budget, Charge, Entry, Loss, Part, Stamp, Status
 from fedassay.ledger.high_water_mark import Mark, mark_path
 from fedassay.ledger.snapshot import Snapshot
@@ -104,7 +104,7 @@ class Ledger:
         """The budgets in force for a data id."""
         with store.transaction(self.path, writable=False) as reader:
             self._check(reader)
-            return tuple(reader.tab(data).budgets)
+            return reader.tab(data).budgets or (NO_LIMIT,)
 
     def verify(self, *, rebuild: bool = False) -> Snapshot:
         """Check every entry, both marks, and what the entries come to; all of the file is read.

@@ -1,5 +1,6 @@
 """The time window of data: from an instant up to, and without, another."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -44,6 +45,14 @@ class Window:
     def overlaps(self, other: "Window") -> bool:
         """Whether some instant lies in both."""
         return self.first < other.last and other.first < self.last
+
+    def is_within(self, others: Sequence["Window"]) -> bool:
+        """Whether these windows together cover this one."""
+        reached = self.first
+        for other in sorted(others, key=lambda each: each.first):
+            if other.first <= reached:
+                reached = max(reached, other.last)
+        return reached >= self.last if others else False
 
     @classmethod
     def parse(cls, text: str) -> "Window":

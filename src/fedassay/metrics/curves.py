@@ -36,6 +36,11 @@ def roc_curve(histogram: ScoreHistogram, *, points: int = 512, monotone: bool = 
     """False against true positive rates at the histogram's edges, thinned to `points`.
 
     A noisy curve may go backwards; `monotone` draws the nearest one that does not.
+
+    >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    >>> curve = roc_curve(h)
+    >>> curve.x.max(), curve.y.max()
+    (np.float64(1.0), np.float64(1.0))
     """
     if monotone:
         histogram = histogram.monotone()
@@ -56,7 +61,12 @@ def roc_curve(histogram: ScoreHistogram, *, points: int = 512, monotone: bool = 
 def precision_recall_curve(
     histogram: ScoreHistogram, *, points: int = 512, monotone: bool = False
 ) -> Curve:
-    """Recall against precision; thresholds with nothing above them are left out."""
+    """Recall against precision; thresholds with nothing above them are left out.
+
+    >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    >>> precision_recall_curve(h).y.min()
+    np.float64(0.5)
+    """
     if monotone:
         histogram = histogram.monotone()
     kept = _edges_to_draw(histogram, points)
@@ -96,7 +106,12 @@ def _edges_to_draw(histogram: ScoreHistogram, points: int) -> IntArray:
 
 
 def above_edges(histogram: ScoreHistogram, edges: IntArray) -> FloatArray:
-    """Counts above each edge, label x edge."""
+    """Counts above each edge, label x edge.
+
+    >>> h = ScoreHistogram(np.array([0.0, 0.5, 1.0]), np.array([[3.0, 1.0], [1.0, 2.0]]))
+    >>> above_edges(h, np.array([1])).tolist()
+    [[1.0], [2.0]]
+    """
     total: FloatArray = histogram.cumulative[:, -1:]
     above: FloatArray = total - histogram.cumulative[:, edges]
     return above
@@ -116,7 +131,10 @@ def _share_sd(
 
 
 def require_classes(histogram: ScoreHistogram) -> None:
-    """Raise unless both classes stand clear of the noise."""
+    """Raise unless both classes stand clear of the noise.
+
+    >>> require_classes(ScoreHistogram.from_scores([0, 1], [0.2, 0.7]))
+    """
     undefined = why_one_class(histogram)
     if undefined is not None:
         raise SettingInvalid(undefined.reason)

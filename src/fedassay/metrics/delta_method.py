@@ -23,7 +23,13 @@ def counts_estimate(
     binning_sd: float,
     shape: Shape = Shape.PLAIN,
 ) -> Estimate:
-    """An estimate whose value moves with the counts as the gradient (label x bucket) says."""
+    """An estimate whose value moves with the counts as the gradient (label x bucket) says.
+
+    >>> h = ScoreHistogram(np.array([0.0, 1.0]), np.array([[75.0], [25.0]]))
+    >>> gradient = np.array([[-0.0025], [0.0075]])  # (label - share) / 100
+    >>> round(counts_estimate(h, 0.25, gradient, binning_bound=0.0, binning_sd=0.0).sampling_sd, 4)
+    0.0433
+    """
     return Estimate(
         value=value,
         noise_sd=sqrt(histogram.noise.variance(gradient)),
@@ -35,12 +41,21 @@ def counts_estimate(
 
 
 def weighted_sum(weights: FloatArray, values: FloatArray) -> float:
-    """The sum of products; the threads that BLAS would start cost more than they save."""
+    """The sum of products; the threads that BLAS would start cost more than they save.
+
+    >>> weighted_sum(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    11.0
+    """
     return float(np.einsum("i,i->", weights, values))
 
 
 def sampling_variance(histogram: ScoreHistogram, gradient: FloatArray) -> float:
-    """The variance from rows being a multinomial sample over label x bucket."""
+    """The variance from rows being a multinomial sample over label x bucket.
+
+    >>> h = ScoreHistogram(np.array([0.0, 1.0]), np.array([[75.0], [25.0]]))
+    >>> round(sampling_variance(h, np.array([[0.0], [1.0]])), 6)  # n p (1 - p)
+    18.75
+    """
     weighted = histogram.counts * gradient
     total = histogram.total
     mean = float(weighted.sum()) / total
@@ -56,6 +71,10 @@ def gradient_of_buckets(
     look at the bucket and its two neighbours, as the cubic does, so buckets three apart are
     moved at once. The step is the counts' own noise: across a kink of the cubic, as
     beside an empty bucket, what matters is the slope over the distance that noise moves them.
+
+    >>> h = ScoreHistogram(np.array([0.0, 0.5, 1.0]), np.ones((2, 2)))
+    >>> gradient_of_buckets(h, lambda counts: 3.0 * counts[1]).round(6).tolist()
+    [[0.0, 0.0], [3.0, 3.0]]
     """
     counts = histogram.counts
     noise_sd = _cell_noise_sd(histogram)
@@ -81,7 +100,13 @@ def _cell_noise_sd(histogram: ScoreHistogram) -> float:
 
 
 def why_one_class(histogram: ScoreHistogram) -> NotEnoughData | None:
-    """Why a two-class metric is undefined, if it is."""
+    """Why a two-class metric is undefined, if it is.
+
+    >>> why_one_class(ScoreHistogram.from_scores([0, 1], [0.2, 0.7])) is None
+    True
+    >>> why_one_class(ScoreHistogram.from_scores([0, 0], [0.2, 0.7])).reason[:48]
+    'there must be positives to divide by; the tally '
+    """
     for label, name in enumerate(("negatives", "positives")):
         weights = np.zeros_like(histogram.counts)
         weights[label] = 1.0
@@ -92,29 +117,33 @@ def why_one_class(histogram: ScoreHistogram) -> NotEnoughData | None:
 
 
 def why_undefined(
-    histogram: ScoreHistogram, weights: FloatArray, of: str, *, found: float | None = None
+    histogram: ScoreHistogram, weights: FloatArray, of: str, *, size: float | None = None
 ) -> NotEnoughData | None:
     """Why a ratio over this sum of counts is meaningless, if it is.
 
     `fact:ratio` asks that the error of a denominator stay below half of it; with two
     standard deviations for the error, the sum must be at least four of them.
+
+    >>> h = ScoreHistogram(np.array([0.0, 1.0]), np.array([[4.0], [0.0]]))
+    >>> why_undefined(h, np.array([[0.0], [1.0]]), "positives").reason[:54]
+    'there must be positives to divide by; the tally has 0.'
     """
-    if found is None:
-        found = float((weights * histogram.counts).sum())
+    if size is None:
+        size = float((weights * histogram.counts).sum())
     noise_sd = sqrt(histogram.noise.variance(weights))
-    if found > _SPECK and found >= CLEAR_OF_NOISE * noise_sd:
+    if size > _SPECK and size >= CLEAR_OF_NOISE * noise_sd:
         return None
     if noise_sd == 0.0:
         return NotEnoughData(
-            reason=f"there must be {of} to divide by; the tally has {found:.4g}. "
+            reason=f"there must be {of} to divide by; the tally has {size:.4g}. "
             "Choose another threshold, or gather reports from more clients."
         )
     # What is lost in the noise may be much smaller still: then this is only the least.
-    how_many = "About" if found > 2.0 * noise_sd else "At least"
-    growth = CLEAR_OF_NOISE * noise_sd / max(found, noise_sd)
+    how_many = "About" if size > 2.0 * noise_sd else "At least"
+    growth = CLEAR_OF_NOISE * noise_sd / max(size, noise_sd)
     return NotEnoughData(
         reason=f"{of} must stand clear of the privacy noise, by {CLEAR_OF_NOISE:g} standard "
-        f"deviations; the tally has {found:.0f} with a standard deviation of {noise_sd:.0f}. "
+        f"deviations; the tally has {size:.0f} with a standard deviation of {noise_sd:.0f}. "
         f"{how_many} {histogram.noise.reports_for(growth):.2g} times the reports would do, or a "
         "larger epsilon."
     )

@@ -75,7 +75,11 @@ class PrecisionRecallDisplay:
 
 
 def axes_or_new(ax: Any) -> Any:
-    """The given axes, or square ones on a new figure."""
+    """The given axes, or square ones on a new figure.
+
+    >>> axes_or_new("the axes at hand")
+    'the axes at hand'
+    """
     if ax is not None:
         return ax
     with needed_for("drawing"):

@@ -13,7 +13,11 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 def row_metrics(examples: Examples, thresholds: Sequence[float]) -> dict[str, float | None]:
-    """Every metric of `metrics.named`, from sorted rows; None where it is undefined."""
+    """Every metric of `metrics.named`, from sorted rows; None where it is undefined.
+
+    >>> row_metrics(Examples.of([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]), [0.5])["roc_auc"]
+    0.75
+    """
     P = examples.positives
     N = len(examples) - P
     if P == 0 or N == 0:
@@ -27,7 +31,7 @@ def row_metrics(examples: Examples, thresholds: Sequence[float]) -> dict[str, fl
     ends = np.append(np.flatnonzero(np.diff(scores)), len(scores) - 1)
     below_p = np.concatenate([[0.0], np.cumsum(labels)[ends]])
     below_n = np.concatenate([[0.0], np.cumsum(1.0 - labels)[ends]])
-    found: dict[str, float | None] = {
+    values: dict[str, float | None] = {
         "roc_auc": float(np.diff(below_p) @ (below_n[:-1] + below_n[1:]) / (2.0 * P * N)),
         "average_precision": _average_precision(P - below_p, N - below_n),
         "brier": float(np.mean((scores - labels) ** 2)),
@@ -38,17 +42,22 @@ def row_metrics(examples: Examples, thresholds: Sequence[float]) -> dict[str, fl
     for threshold in thresholds:
         place = int(np.searchsorted(scores[ends], threshold, side="right"))
         tp, fp = P - below_p[place], N - below_n[place]
-        found |= {
+        values |= {
             metric_name(name, threshold): value
             for name, value in _at_threshold(float(tp), float(fp), P, N).items()
         }
-    return found
+    return values
 
 
 def row_calibration(
     examples: Examples, predictions: FloatArray, *, bins: int = 20
 ) -> dict[str, float]:
-    """Calibration error in bins of equal width, Brier score and log loss of predictions."""
+    """Calibration error in bins of equal width, Brier score and log loss of predictions.
+
+    >>> examples = Examples.of([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5])
+    >>> row_calibration(examples, examples.scores)["ece"]
+    0.25
+    """
     labels = examples.labels.astype(np.float64)
     place = np.clip(np.ceil(predictions * bins).astype(np.int64) - 1, 0, bins - 1)
     gaps = np.bincount(place, labels - predictions, bins)

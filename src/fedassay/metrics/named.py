@@ -39,12 +39,19 @@ AT_THRESHOLD: Mapping[str, Callable[[ScoreHistogram, float], Estimate]] = {
 
 
 def metric_name(name: str, threshold: float) -> str:
-    """A threshold metric's name, such as precision@0.5."""
+    """A threshold metric's name, such as precision@0.5.
+
+    >>> metric_name("precision", 0.5)
+    'precision@0.5'
+    """
     return f"{name}@{threshold!r}"
 
 
 def check_metric(name: str) -> None:
-    """Raise unless a name is one of `named_metrics`, such as roc_auc or precision@0.5."""
+    """Raise unless a name is one of `named_metrics`, such as roc_auc or precision@0.5.
+
+    >>> check_metric("precision@0.5")
+    """
     metric, at, threshold = name.partition("@")
     known = metric in (AT_THRESHOLD if at else OVERALL)
     try:
@@ -59,7 +66,12 @@ def check_metric(name: str) -> None:
 
 
 def named_metric(histogram: ScoreHistogram, name: str, *, buckets: int | None = None) -> Estimate:
-    """One metric by name."""
+    """One metric by name.
+
+    >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    >>> named_metric(h, "recall@0.5").value
+    0.5
+    """
     check_metric(name)
     metric, at, threshold = name.partition("@")
     if at:
@@ -74,10 +86,14 @@ def named_metrics(
 
     With `buckets`, areas and scores come from that many quantile buckets, as in the paper's
     AUC experiments; thresholds are always read from the cells.
+
+    >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    >>> list(named_metrics(h, [0.5]))[:3]
+    ['roc_auc', 'average_precision', 'brier']
     """
     merged = histogram if buckets is None else histogram.equi_depth(buckets)
-    found = {name: metric(merged) for name, metric in OVERALL.items()}
+    estimates = {name: metric(merged) for name, metric in OVERALL.items()}
     for threshold in thresholds:
         for name, at in AT_THRESHOLD.items():
-            found[metric_name(name, threshold)] = at(histogram, threshold)
-    return found
+            estimates[metric_name(name, threshold)] = at(histogram, threshold)
+    return estimates

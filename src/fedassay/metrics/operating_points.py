@@ -22,7 +22,14 @@ class ThresholdChoice:
 
 
 def threshold_for_recall(histogram: ScoreHistogram, wanted: float) -> ThresholdChoice:
-    """The highest threshold whose recall reaches what is wanted."""
+    """The highest threshold whose recall reaches what is wanted.
+
+    >>> from fedassay.grid import Grid
+    >>> grid = Grid.uniform(10)
+    >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.9], grid=grid)
+    >>> threshold_for_recall(h, 1.0).threshold
+    0.5
+    """
     _check_share(wanted, "recall")
     require_classes(histogram)
     tpr = (histogram.total_positives - histogram.cumulative[1]) / histogram.total_positives
@@ -30,7 +37,14 @@ def threshold_for_recall(histogram: ScoreHistogram, wanted: float) -> ThresholdC
 
 
 def threshold_for_precision(histogram: ScoreHistogram, wanted: float) -> ThresholdChoice:
-    """The lowest threshold whose precision reaches what is wanted: most recall at that price."""
+    """The lowest threshold whose precision reaches what is wanted: most recall at that price.
+
+    >>> from fedassay.grid import Grid
+    >>> grid = Grid.uniform(10)
+    >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.9], grid=grid)
+    >>> threshold_for_precision(h, 1.0).threshold
+    0.3
+    """
     _check_share(wanted, "precision")
     require_classes(histogram)
     above = above_edges(histogram, np.arange(histogram.buckets))
@@ -46,7 +60,14 @@ def threshold_for_precision(histogram: ScoreHistogram, wanted: float) -> Thresho
 
 
 def threshold_for_f1(histogram: ScoreHistogram) -> ThresholdChoice:
-    """The edge with the largest F1."""
+    """The edge with the largest F1.
+
+    >>> from fedassay.grid import Grid
+    >>> grid = Grid.uniform(10)
+    >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.9], grid=grid)
+    >>> threshold_for_f1(h).f1.value
+    1.0
+    """
     require_classes(histogram)
     above = above_edges(histogram, np.arange(histogram.buckets))
     bottom = above.sum(axis=0) + histogram.total_positives

@@ -23,17 +23,32 @@ _PARTS = 8
 
 
 def brier(histogram: ScoreHistogram) -> Estimate:
-    """The mean squared difference between score and label."""
+    """The mean squared difference between score and label.
+
+    >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    >>> round(brier(h).value, 3)
+    0.158
+    """
     return _mean_loss(histogram, _squares)
 
 
 def log_loss(histogram: ScoreHistogram) -> Estimate:
-    """The mean negative log likelihood, in nats; scores are clipped to [eps, 1 - eps]."""
+    """The mean negative log likelihood, in nats; scores are clipped to [eps, 1 - eps].
+
+    >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    >>> round(log_loss(h).value, 3)
+    0.472
+    """
     return _mean_loss(histogram, _logs)
 
 
 def prevalence(histogram: ScoreHistogram) -> Estimate:
-    """The share of positives."""
+    """The share of positives.
+
+    >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    >>> prevalence(h).value
+    0.5
+    """
     undefined = why_undefined(histogram, np.ones_like(histogram.counts), "examples")
     if undefined is not None:
         return undefined
@@ -51,7 +66,12 @@ def prevalence(histogram: ScoreHistogram) -> Estimate:
 
 
 def ks(histogram: ScoreHistogram) -> Estimate:
-    """The largest distance between the two classes' distributions (Kolmogorov, Smirnov)."""
+    """The largest distance between the two classes' distributions (Kolmogorov, Smirnov).
+
+    >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    >>> ks(h).value
+    0.5
+    """
     undefined = why_one_class(histogram)
     if undefined is not None:
         return undefined
@@ -65,14 +85,14 @@ def ks(histogram: ScoreHistogram) -> Estimate:
     gradient = sign * np.stack([(below - share_n[peak]) / N, (share_p[peak] - below) / P])
     # Inside a bucket the gap exceeds an end's by at most the bucket's share of one class.
     inside = np.maximum(np.abs(histogram.negatives) / N, np.abs(histogram.positives) / P)
-    error_quantile = np.maximum(gap[:-1], gap[1:]) + inside
+    furthest = np.maximum(gap[:-1], gap[1:]) + inside
     untied = np.abs(histogram.counts - histogram.ties)
     loose = np.maximum(untied[0] / N, untied[1] / P)
     return counts_estimate(
         histogram,
         value,
         gradient,
-        binning_bound=float(max(min(error_quantile.max(), 1.0) - value, 0.0)),
+        binning_bound=float(max(min(furthest.max(), 1.0) - value, 0.0)),
         binning_sd=float(loose[max(peak - 1, 0) : peak + 1].max() / sqrt(12.0)),
     )
 
@@ -109,12 +129,12 @@ def _mean_loss(histogram: ScoreHistogram, losses: Callable[[FloatArray], _Losses
     loose = ((counts + histogram.spikes**2) * (over.high - over.low) ** 2 / 12.0).sum()
     # A spike in the first or last bucket is likely one of scores that are exactly 0 or 1.
     at_ends = (histogram.spikes * (over.high - over.mean))[:, [0, -1]].sum()
-    error_quantile = np.maximum(over.high - over.mean, over.mean - over.low)
+    furthest = np.maximum(over.high - over.mean, over.mean - over.low)
     return counts_estimate(
         histogram,
         value,
         (slopes - value) / total,
-        binning_bound=float((counts * error_quantile).sum() / total) + abs(value - even),
+        binning_bound=float((counts * furthest).sum() / total) + abs(value - even),
         binning_sd=sqrt(float(loose + at_ends**2)) / total + abs(value - even) / 3.0,
     )
 

@@ -50,6 +50,10 @@ def confusion(histogram: ScoreHistogram, threshold: float) -> Confusion:
     """Count true and false positives and negatives at a threshold (`thm:pra`).
 
     The last answer is kept, because several metrics ask for it one after the other.
+
+    >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    >>> confusion(h, 0.5).counts  # tp, fp, fn, tn
+    (1.0, 0.0, 1.0, 2.0)
     """
     below, bucket, part = histogram.below(threshold)
     total = histogram.cumulative[:, -1]
@@ -97,7 +101,12 @@ def _spread(
 
 
 def confusion_counts(histogram: ScoreHistogram, threshold: float) -> dict[str, Estimate]:
-    """The four counts as estimates, by name: tp, fp, fn, tn."""
+    """The four counts as estimates, by name: tp, fp, fn, tn.
+
+    >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    >>> {name: count.value for name, count in confusion_counts(h, 0.5).items()}
+    {'tp': 1.0, 'fp': 0.0, 'fn': 1.0, 'tn': 2.0}
+    """
     at = confusion(histogram, threshold)
     return {
         name: _from_quad(at, itemgetter(index), _unit(index), _Kind(Shape.PLAIN))
@@ -106,32 +115,57 @@ def confusion_counts(histogram: ScoreHistogram, threshold: float) -> dict[str, E
 
 
 def accuracy(histogram: ScoreHistogram, threshold: float) -> Estimate:
-    """The share of examples classified correctly."""
+    """The share of examples classified correctly.
+
+    >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    >>> accuracy(h, 0.5).value
+    0.75
+    """
     at = confusion(histogram, threshold)
     return _proportion(at, _accuracy, (1.0, 0.0, 0.0, 1.0), (1.0, 1.0, 1.0, 1.0), "examples")
 
 
 def precision(histogram: ScoreHistogram, threshold: float) -> Estimate:
-    """The share of positives among examples above the threshold."""
+    """The share of positives among examples above the threshold.
+
+    >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    >>> round(precision(h, 0.3).value, 3)
+    0.667
+    """
     at = confusion(histogram, threshold)
     where = f"examples above threshold {threshold:g}"
     return _proportion(at, _precision, (1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 0.0, 0.0), where)
 
 
 def recall(histogram: ScoreHistogram, threshold: float) -> Estimate:
-    """The share of positives above the threshold; the true positive rate."""
+    """The share of positives above the threshold; the true positive rate.
+
+    >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    >>> recall(h, 0.5).value
+    0.5
+    """
     at = confusion(histogram, threshold)
     return _proportion(at, _recall, (1.0, 0.0, 0.0, 0.0), (1.0, 0.0, 1.0, 0.0), "positives")
 
 
 def specificity(histogram: ScoreHistogram, threshold: float) -> Estimate:
-    """The share of negatives at or below the threshold; one minus the false positive rate."""
+    """The share of negatives at or below the threshold; one minus the false positive rate.
+
+    >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    >>> specificity(h, 0.3).value
+    0.5
+    """
     at = confusion(histogram, threshold)
     return _proportion(at, _specificity, (0.0, 0.0, 0.0, 1.0), (0.0, 1.0, 0.0, 1.0), "negatives")
 
 
 def f_beta(histogram: ScoreHistogram, threshold: float, *, beta: float = 1.0) -> Estimate:
-    """The weighted harmonic mean of precision and recall."""
+    """The weighted harmonic mean of precision and recall.
+
+    >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    >>> round(f_beta(h, 0.5, beta=2.0).value, 3)
+    0.556
+    """
     if not 0.0 < beta < inf:
         raise SettingInvalid(f"beta must be positive and finite; found {beta}. F1 has beta=1.")
     square = beta * beta
@@ -144,7 +178,7 @@ def f_beta(histogram: ScoreHistogram, threshold: float, *, beta: float = 1.0) ->
     divisor = _weights(at, (1.0 + square, 1.0, square, 0.0))
     tp, fp, fn, _ = at.counts
     bottom = (1.0 + square) * tp + square * fn + fp
-    undefined = why_undefined(histogram, divisor, "positives, true or predicted,", found=bottom)
+    undefined = why_undefined(histogram, divisor, "positives, true or predicted,", size=bottom)
     if undefined is not None:
         return undefined
     score = value(at.counts)
@@ -158,12 +192,22 @@ def f_beta(histogram: ScoreHistogram, threshold: float, *, beta: float = 1.0) ->
 
 
 def f1(histogram: ScoreHistogram, threshold: float) -> Estimate:
-    """The harmonic mean of precision and recall."""
+    """The harmonic mean of precision and recall.
+
+    >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    >>> round(f1(h, 0.5).value, 3)
+    0.667
+    """
     return f_beta(histogram, threshold)
 
 
 def balanced_accuracy(histogram: ScoreHistogram, threshold: float) -> Estimate:
-    """The mean of recall and specificity."""
+    """The mean of recall and specificity.
+
+    >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    >>> balanced_accuracy(h, 0.5).value
+    0.75
+    """
     at = confusion(histogram, threshold)
     undefined = why_one_class(histogram)
     if undefined is not None:
@@ -179,12 +223,17 @@ def balanced_accuracy(histogram: ScoreHistogram, threshold: float) -> Estimate:
 
 
 def mcc(histogram: ScoreHistogram, threshold: float) -> Estimate:
-    """Matthews' correlation between label and prediction."""
+    """Matthews' correlation between label and prediction.
+
+    >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    >>> round(mcc(h, 0.5).value, 3)
+    0.577
+    """
     at = confusion(histogram, threshold)
     tp, fp, fn, tn = at.counts
     sides = (tp + fp, tp + fn, tn + fp, tn + fn)
-    for (side, of), found in zip(_SIDES.items(), sides, strict=True):
-        undefined = why_undefined(histogram, _weights(at, side), of, found=found)
+    for (side, of), size in zip(_SIDES.items(), sides, strict=True):
+        undefined = why_undefined(histogram, _weights(at, side), of, size=size)
         if undefined is not None:
             return undefined
     value, root = _mcc(at.counts), sqrt(sides[0] * sides[1] * sides[2] * sides[3])
@@ -213,7 +262,7 @@ def _proportion(
 ) -> Estimate:
     """A ratio of sums of confusion counts, with a score interval."""
     trials = sum(b * c for b, c in zip(bottom, at.counts, strict=True))
-    undefined = why_undefined(at.histogram, _weights(at, bottom), of, found=trials)
+    undefined = why_undefined(at.histogram, _weights(at, bottom), of, size=trials)
     if undefined is not None:
         return undefined
     share = value(at.counts)

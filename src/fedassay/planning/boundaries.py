@@ -40,6 +40,11 @@ def rank_error(expected: ScoreHistogram) -> float:
     """How far off, in shares of all examples, a boundary found here is, root mean square.
 
     Delta of `thm:pra` in ranks: the noise of the share below an edge, and half a cell.
+
+    >>> edges, counts = np.linspace(0.0, 1.0, 11), np.full((2, 10), 5.0)
+    >>> h = ScoreHistogram(edges, counts)
+    >>> round(rank_error(h), 4)  # 1 / (10 sqrt(12)): half a cell, no noise
+    0.0289
     """
     below = np.tril(np.ones((expected.buckets, expected.buckets)), -1)[1:]
     shares = [

@@ -16,7 +16,13 @@ def build_survey(
     hierarchy: AnyLevels,
     budget: tuple[Fraction, ...] | None = None,
 ) -> Survey:
-    """The survey whose levels share epsilon or clients as the budget says; evenly by default."""
+    """The survey whose levels share epsilon or clients as the budget says; evenly by default.
+
+    >>> from fedassay.hierarchy import Hierarchy
+    >>> request = SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction(1), clients=1000)
+    >>> build_survey(request, Grid.uniform(8), Hierarchy.flat(8)).mechanisms[0].kind
+    'oue'
+    """
     levels = hierarchy.levels
     if budget is not None and (len(budget) != levels or sum(budget) != 1 or min(budget) <= 0):
         raise SettingInvalid(
@@ -34,7 +40,15 @@ def build_survey(
 
 
 def rebuilt_survey(request: SurveyRequest, like: Survey) -> Survey:
-    """A survey of the same grid, levels and shares for another epsilon or number of clients."""
+    """A survey of the same grid, levels and shares for another epsilon or number of clients.
+
+    >>> from fedassay.hierarchy import Hierarchy
+    >>> request = SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction(1), clients=1000)
+    >>> survey = build_survey(request, Grid.uniform(8), Hierarchy.flat(8))
+    >>> other = SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction(2), clients=1000)
+    >>> rebuilt_survey(other, survey).epsilon
+    Fraction(2, 1)
+    """
     budget = None
     if isinstance(like.level_policy, OneLevel):
         budget = like.level_policy.client_fractions
@@ -61,14 +75,15 @@ def _distributed(
     request: SurveyRequest, grid: Grid, hierarchy: AnyLevels, shares: tuple[Fraction, ...]
 ) -> Survey:
     levels = hierarchy.levels
-    minimum = request.minimum_reports or request.clients or 2
+    minimum = request.fewest_reports
     epsilon = request.epsilon or Fraction(1)
     policy: LevelPolicy = EveryLevel()
     spent = [epsilon * share for share in shares]
     if request.levels is LevelChoice.BATCHES and levels > 1:
         policy, spent = OneLevel(shares, request.level_by_hash), [epsilon] * levels
         # Leave room for the luck of the draw: a batch may come out smaller than its share.
-        minimum = request.minimum_reports or max(2, int(minimum * min(shares) * 9 / 10))
+        clients = request.clients or 2
+        minimum = request.minimum_reports or max(2, int(clients * min(shares) * 9 / 10))
     return Survey(
         privacy=request.privacy,
         grid=grid,

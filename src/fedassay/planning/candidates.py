@@ -39,7 +39,12 @@ THOROUGH = Variety(
 
 
 def candidate_surveys(request: SurveyRequest, grid: Grid, variety: Variety) -> Iterator[Survey]:
-    """Surveys over one grid: which levels, and how they share epsilon or clients."""
+    """Surveys over one grid: which levels, and how they share epsilon or clients.
+
+    >>> request = SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction(1), clients=1000)
+    >>> [s.hierarchy.levels for s in candidate_surveys(request, Grid.uniform(16), PLAIN)]
+    [1, 2, 8, 3]
+    """
     for height in variety.levels:
         # A level more pays off only when every level has several children.
         if height > 1 and grid.cells < 4**height:
@@ -57,7 +62,12 @@ def candidate_surveys(request: SurveyRequest, grid: Grid, variety: Variety) -> I
 
 
 def candidate_grids(request: SurveyRequest, leaves: int) -> list[Grid]:
-    """Grids of about so many leaves, with thresholds on edges where that pays."""
+    """Grids of about so many leaves, with thresholds on edges where that pays.
+
+    >>> request = SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction(1), clients=1000)
+    >>> [grid.cells for grid in candidate_grids(request, 16)]
+    [16, 16]
+    """
     if request.reference is not None:
         shapes = [warped_grid(request.reference, leaves)]
     else:
@@ -78,7 +88,12 @@ def candidate_grids(request: SurveyRequest, leaves: int) -> list[Grid]:
 
 
 def warped_grid(reference: Examples | FloatArray, cells: int) -> Grid:
-    """A grid warped to a reference, with labels or without."""
+    """A grid warped to a reference, with labels or without.
+
+    >>> import numpy as np
+    >>> warped_grid(np.linspace(0.0, 0.5, 1000), 8).cells
+    8
+    """
     if isinstance(reference, Examples):
         return _warped_to(reference, cells)
     return Grid.warped(reference, cells)

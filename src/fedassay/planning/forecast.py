@@ -108,7 +108,14 @@ def expected_histogram(
     clients: float,
     decode_options: DecodeOptions = DEFAULT_OPTIONS,
 ) -> ScoreHistogram:
-    """What decoding would give on average, with the noise it would carry."""
+    """What decoding would give on average, with the noise it would carry.
+
+    >>> from fedassay.planning.search import design_survey
+    >>> request = SurveyRequest(clients=1000)
+    >>> h = expected_histogram(design_survey(request).survey, model_for(request), clients=1000)
+    >>> round(h.total)
+    1000
+    """
     counts = on_grid(model, survey.grid)
     if survey.is_exact and not isinstance(survey.level_policy, OneLevel):
         return ScoreHistogram(survey.grid.edges, counts, NoNoise(), decode_options.smooth)
@@ -145,11 +152,18 @@ def forecast(
     thresholds: Sequence[float] = (0.5,),
     decode_options: DecodeOptions = DEFAULT_OPTIONS,
 ) -> dict[str, ErrorForecast]:
-    """Every metric's errors, by the names of `named_metrics`."""
+    """Every metric's errors, by the names of `named_metrics`.
+
+    >>> from fedassay.planning.search import design_survey
+    >>> request = SurveyRequest(clients=1000)
+    >>> errors = forecast(design_survey(request).survey, model_for(request), clients=1000)
+    >>> errors["roc_auc"].dominates
+    <Cause.SAMPLING: 'sampling'>
+    """
     expected = expected_histogram(survey, model, clients=clients, decode_options=decode_options)
-    found = named_metrics(expected, thresholds, buckets=decode_options.buckets)
+    estimates = named_metrics(expected, thresholds, buckets=decode_options.buckets)
     truths = named_metrics(model, thresholds)
-    return {name: _forecast(found[name], truths[name]) for name in found}
+    return {name: _forecast(estimates[name], truths[name]) for name in estimates}
 
 
 def forecast_one(
@@ -160,44 +174,63 @@ def forecast_one(
     clients: float,
     decode_options: DecodeOptions = DEFAULT_OPTIONS,
 ) -> ErrorForecast:
-    """One metric's errors."""
+    """One metric's errors.
+
+    >>> from fedassay.planning.search import design_survey
+    >>> request = SurveyRequest(clients=1000)
+    >>> survey, model = design_survey(request).survey, model_for(request)
+    >>> forecast_one(survey, model, metric="prevalence", clients=1000).noise_sd  # exact sums
+    0.0
+    """
     expected = expected_histogram(survey, model, clients=clients, decode_options=decode_options)
     return _forecast(
         named_metric(expected, metric, buckets=decode_options.buckets), named_metric(model, metric)
     )
 
 
-def _forecast(found: Estimate, truth: Estimate) -> ErrorForecast:
-    if isinstance(truth, NotEnoughData) or isinstance(found, NotEnoughData):
-        lacking = found if isinstance(found, NotEnoughData) else truth
+def _forecast(estimate: Estimate, truth: Estimate) -> ErrorForecast:
+    if isinstance(truth, NotEnoughData) or isinstance(estimate, NotEnoughData):
+        lacking = estimate if isinstance(estimate, NotEnoughData) else truth
         reason = lacking.reason if isinstance(lacking, NotEnoughData) else ""
         return ErrorForecast(truth.value, inf, truth.sampling_sd, inf, inf, 0.0, inf, reason)
-    low, high = found.interval(0.95)
+    low, high = estimate.interval(0.95)
     return ErrorForecast(
         value=truth.value,
-        noise_sd=found.noise_sd,
-        sampling_sd=found.sampling_sd,
-        binning_bound=found.binning_bound,
-        binning_sd=found.binning_sd,
-        binning_bias=found.value - truth.value,
+        noise_sd=estimate.noise_sd,
+        sampling_sd=estimate.sampling_sd,
+        binning_bound=estimate.binning_bound,
+        binning_sd=estimate.binning_sd,
+        binning_bias=estimate.value - truth.value,
         half_width=(high - low) / 2.0,
     )
 
 
 def expected_reports(request: SurveyRequest) -> int:
-    """How many reports are expected."""
+    """How many reports are expected.
+
+    >>> expected_reports(SurveyRequest(clients=20, examples=5000))
+    20
+    """
     if request.privacy is Privacy.LOCAL and request.unit.kind is UnitKind.EXAMPLE:
         return request.examples or request.clients or 1
     return request.clients or request.minimum_reports or 1
 
 
 def expected_examples(request: SurveyRequest) -> float:
-    """How many examples they hold together."""
+    """How many examples they hold together.
+
+    >>> expected_examples(SurveyRequest(clients=20, examples=5000))
+    5000.0
+    """
     return float(request.examples or request.clients or request.minimum_reports or 1)
 
 
 def model_for(request: SurveyRequest) -> ScoreHistogram:
-    """The scores that a request describes; where it says nothing, an ordinary classifier."""
+    """The scores that a request describes; where it says nothing, an ordinary classifier.
+
+    >>> round(model_for(SurveyRequest(clients=1000, positive_rate=0.2)).total_positives)
+    200
+    """
     rate = request.positive_rate
     if request.reference is not None:
         return from_reference(
@@ -211,5 +244,9 @@ def model_for(request: SurveyRequest) -> ScoreHistogram:
 
 
 def scaled(model: ScoreHistogram, examples: float) -> ScoreHistogram:
-    """The same scores of another number of examples."""
+    """The same scores of another number of examples.
+
+    >>> round(scaled(model_for(SurveyRequest(clients=1000)), 50.0).total)
+    50
+    """
     return ScoreHistogram(model.edges, model.counts * (examples / model.total), model.noise)

@@ -49,14 +49,25 @@ class MonteCarlo:
 def forecast_ece(
     monte_carlo: MonteCarlo, *, generator: np.random.Generator, draws: int = _DRAWS
 ) -> ErrorForecast:
-    """Errors of the measured calibration error (`calibration.ece`, 20 bins, debiased)."""
+    """Errors of the measured calibration error (`calibration.ece`, 20 bins, debiased).
+
+    >>> from fedassay.planning.forecast import model_for
+    >>> from fedassay.planning.request import SurveyRequest
+    >>> from fedassay.planning.search import design_survey
+    >>> request = SurveyRequest(clients=1000, height=3)
+    >>> survey = design_survey(request).survey
+    >>> drawn = MonteCarlo(survey, model_for(request), 1000, DecodeOptions())
+    >>> generator = np.random.default_rng(0)
+    >>> forecast_ece(drawn, generator=generator, draws=4).noise_sd  # exact sums
+    0.0
+    """
     truth = ece(monte_carlo.model, debiased=False).value
     spreads, means = [], []
     for population in (False, True):
-        found = [ece(monte_carlo.draw(generator, population=population)) for _ in range(draws)]
-        kept = [each.value for each in found if each.is_available]
+        estimates = [ece(monte_carlo.draw(generator, population=population)) for _ in range(draws)]
+        kept = [each.value for each in estimates if each.is_available]
         if len(kept) < draws / 2:
-            lacking = next(each for each in found if isinstance(each, NotEnoughData))
+            lacking = next(each for each in estimates if isinstance(each, NotEnoughData))
             return ErrorForecast(truth, inf, inf, inf, inf, 0.0, inf, lacking.reason)
         spreads.append(float(np.std(kept)))
         means.append(float(np.mean(kept)))
@@ -85,11 +96,20 @@ def expected_ece(
 
     The mean over draws of the population's error, for the calibrator with the smallest
     expected error, which may be none.
+
+    >>> from fedassay.planning.forecast import model_for
+    >>> from fedassay.planning.request import SurveyRequest
+    >>> from fedassay.planning.search import design_survey
+    >>> request = SurveyRequest(clients=1000, height=3)
+    >>> survey = design_survey(request).survey
+    >>> drawn = MonteCarlo(survey, model_for(request), 1000, DecodeOptions())
+    >>> expected_ece(drawn, generator=np.random.default_rng(0), fits=1) < 0.1
+    True
     """
-    found = []
+    errors = []
     for _ in range(fits):
         calibrator = fit(monte_carlo.draw(generator))
-        found.append(ece(monte_carlo.model, calibrator=calibrator, debiased=False).value)
+        errors.append(ece(monte_carlo.model, calibrator=calibrator, debiased=False).value)
         if progress is not None:
             progress(1)
-    return float(np.mean(found))
+    return float(np.mean(errors))

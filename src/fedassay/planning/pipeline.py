@@ -118,7 +118,17 @@ def plan_pipeline(
     generator: np.random.Generator,
     progress: Callable[[str], None],
 ) -> PipelinePlan:
-    """Split a request's epsilon over the stages."""
+    """Split a request's epsilon over the stages.
+
+    >>> request = SurveyRequest(
+    ...     privacy=Privacy.LOCAL, epsilon=Fraction(4), clients=100_000, height=3
+    ... )
+    >>> steps = [PipelineStep.EVALUATION, PipelineStep.CALIBRATION]
+    >>> generator = np.random.default_rng(0)
+    >>> plan = plan_pipeline(request, steps, generator=generator, progress=lambda _: None)
+    >>> plan.epsilon
+    Fraction(4, 1)
+    """
     chosen = tuple(dict.fromkeys(stages))
     _check(request, chosen, len(stages))
     given = dict(weights or {})
@@ -164,15 +174,15 @@ class _Splitter:
             self.generator
         )
         try:
-            found: Examples | None = reference_from(drawn)
+            reference: Examples | None = reference_from(drawn)
         except SettingInvalid:
-            found = None
+            reference = None
         later = self.request
-        if found is not None:
+        if reference is not None:
             rate = self.request.positive_rate
             if rate is None:
                 rate = float(np.clip(drawn.total_positives / drawn.total, 1e-3, 1.0 - 1e-3))
-            later = replace(self.request, reference=found, auc=None, positive_rate=rate)
+            later = replace(self.request, reference=reference, auc=None, positive_rate=rate)
         return design, rank_error(expected), later
 
     def errors(self, later: SurveyRequest, epsilon: Fraction) -> tuple[SurveyDesign, _Errors]:
@@ -180,7 +190,7 @@ class _Splitter:
         asked = replace(later, epsilon=epsilon)
         design, model = design_survey(asked), model_for(self.request)
         clients = expected_reports(asked)
-        found = forecast_one(
+        expected_errors = forecast_one(
             design.survey,
             model,
             metric=self.metric,
@@ -190,7 +200,9 @@ class _Splitter:
         expected = expected_histogram(design.survey, model, clients=clients)
         gaps = sqrt(2.0 / pi) * float(np.sqrt(bin_table(expected).gap_variance).sum())
         return design, _Errors(
-            min(found.error_quantile(), 1.0), min(found.standard_error, 1.0), min(gaps, 1.0)
+            min(expected_errors.error_quantile(), 1.0),
+            min(expected_errors.standard_error, 1.0),
+            min(gaps, 1.0),
         )
 
     def curves(self, later: SurveyRequest) -> list[_Errors]:
@@ -205,7 +217,7 @@ class _Splitter:
         first: Sequence[Fraction] = (Fraction(0),)
         if PipelineStep.BOUNDARIES in stages:
             first = _BOUNDARY_SHARES
-        best, found = inf, dict.fromkeys(stages, Fraction(1, len(stages)))
+        best, best_split = inf, dict.fromkeys(stages, Fraction(1, len(stages)))
         for boundary in first:
             later, start = self.request, 0.0
             if boundary:
@@ -220,8 +232,8 @@ class _Splitter:
                 total = start + _objective(shares, curves, importance)
                 if total < best:
                     best = total
-                    found = ({PipelineStep.BOUNDARIES: boundary} if boundary else {}) | shares
-        return found
+                    best_split = ({PipelineStep.BOUNDARIES: boundary} if boundary else {}) | shares
+        return best_split
 
     def final(self, shares: Mapping[PipelineStep, Fraction]) -> tuple[StepPlan, ...]:
         """The surveys themselves, with errors computed at their own epsilon."""

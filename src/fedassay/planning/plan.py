@@ -22,12 +22,14 @@ from fedassay.planning.monte_carlo import MonteCarlo, expected_ece, forecast_ece
 from fedassay.planning.request import SurveyRequest, check_request
 from fedassay.planning.search import SurveyDesign, design_survey
 from fedassay.planning.solve import (
+    PLANNED,
     Target,
     check_power,
     clients_needed,
     detectable_difference,
     detectable_on_same_clients,
     epsilon_needed,
+    rows_needed,
 )
 
 PLAN_FORMAT = "fedassay.plan/1"
@@ -35,7 +37,7 @@ DEFAULT_ERROR = 0.01
 _SEED = 0
 
 Progress = Callable[[str], None]
-_Found = TypeVar("_Found")
+_Solution = TypeVar("_Solution")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,10 +61,12 @@ class Plan:
     forecasts: dict[str, ErrorForecast]
     calibrated_ece: float
     """The calibration error expected after calibrating from this survey."""
-    found: tuple[str, ...] = ()
+    solved_for: tuple[str, ...] = ()
     """What the plan solved for: clients, epsilon or nothing."""
     enough_clients: int | None = None
     """Where the target is missed, how many clients would meet it."""
+    enough_rows: int | None = None
+    """How many rows of as many clients would, where a client has other than one."""
     enough_epsilon: Fraction | None = None
     obstacle: str = ""
     """Why no number of clients, or no epsilon, meets it."""
@@ -85,29 +89,34 @@ class Plan:
     @property
     def verdict(self) -> str:
         """Enough or not, and what would make it enough, in one sentence."""
-        target, found = self.goal.target, self.central
-        within = f"{found.error_quantile():.2g}"
-        clients = f"{expected_reports(self.request):,} clients"
+        target, central = self.goal.target, self.central
+        who = f"{expected_reports(self.request):,} clients"
+        if has_own_rows(self.request):
+            who = f"{self.request.clients:,} clients with {self.request.examples:,} rows in all"
         if self.request.epsilon is not None:
-            clients += f" at {self.request.privacy.value} epsilon {_decimal(self.request.epsilon)}"
+            who += f" at {self.request.privacy.value} epsilon {_decimal(self.request.epsilon)}"
         if self.is_enough:
             return (
-                f"Enough: {clients} give {target.metric} within {within} of the "
+                f"Enough: {who} give {target.metric} within {central.error_quantile():.2g} of the "
                 f"population's value in 95 of 100 surveys; {target.error:g} is asked for."
             )
-        if found.is_available:
+        if central.is_available:
+            within = _told_apart(central.error_quantile(PLANNED), target.error)
             shortfall = (
-                f"{clients} give {target.metric} within {within} only, mostly from "
-                f"{found.dominates.value}, and {target.error:g} is asked for"
+                f"{who} give {target.metric} within {within} only, mostly from "
+                f"{central.dominates.value}, and {target.error:g} is asked for"
             )
         else:
-            shortfall = f"{clients} give no {target.metric} at all"
+            shortfall = f"{who} give no {target.metric} at all"
         return f"Not enough: {shortfall}; {self._remedy()}."
 
     def _remedy(self) -> str:
         ways = []
-        if self.enough_clients is not None:
-            ways.append(f"{self.enough_clients:,} clients")
+        if self.enough_rows is not None:
+            ways.append(f"{self.enough_rows:,} rows")
+        elif self.enough_clients is not None:
+            each = " with as many rows each" if has_own_rows(self.request) else ""
+            ways.append(f"{self.enough_clients:,} clients{each}")
         if self.enough_epsilon is not None:
             ways.append(f"epsilon {_decimal(self.enough_epsilon)}")
         if ways:
@@ -143,6 +152,7 @@ class Plan:
             "target": {"metric": metric, "error": self.goal.target.error},
             "needed": {
                 "clients": self.enough_clients,
+                "rows": self.enough_rows,
                 "epsilon": None if self.enough_epsilon is None else str(self.enough_epsilon),
             },
             "assumed": assumptions(self.request),
@@ -156,47 +166,76 @@ def make_plan(
     thresholds: tuple[float, ...] = (0.5,),
     progress: Progress,
 ) -> Plan:
-    """Solve for clients or epsilon where the request leaves one open, then predict everything."""
-    found: tuple[str, ...] = ()
+    """Solve for clients or epsilon where the request leaves one open, then predict everything.
+
+    >>> make_plan(SurveyRequest(privacy=Privacy.LOCAL), Goal(), progress=lambda step: None)
+    Traceback (most recent call last):
+    ...
+    fedassay.errors.SettingInvalid: local privacy leaves clients and epsilon both open; one must...
+    """
+    solved_for: tuple[str, ...] = ()
     if request.clients is None:
         progress("clients for the target")
         _check_open(request)
         request = replace(request, clients=clients_needed(request, goal.target))
-        found = ("clients",)
+        solved_for = ("clients",)
     elif request.epsilon is None and request.privacy is not Privacy.SECURE:
         progress("epsilon for the target")
         check_request(replace(request, epsilon=Fraction(1)))
         request = replace(request, epsilon=epsilon_needed(request, goal.target))
-        found = ("epsilon",)
+        solved_for = ("epsilon",)
     check_request(request)
     progress("choosing the survey")
     plan = _predicted(request, goal, thresholds, progress)
     if plan.is_enough:
-        enough_clients = request.clients if "clients" in found else None
-        enough_epsilon = request.epsilon if "epsilon" in found else None
+        enough_clients = request.clients if "clients" in solved_for else None
+        enough_epsilon = request.epsilon if "epsilon" in solved_for else None
         return replace(
-            plan, found=found, enough_clients=enough_clients, enough_epsilon=enough_epsilon
+            plan,
+            solved_for=solved_for,
+            enough_clients=enough_clients,
+            enough_epsilon=enough_epsilon,
         )
     progress("what would be enough")
     enough_clients, obstacle = _attempt(lambda: clients_needed(request, goal.target))
+    enough_rows = None
+    if has_own_rows(request):
+        enough_rows, other = _attempt(lambda: rows_needed(request, goal.target))
+        obstacle = obstacle or other
     enough_epsilon = None
     if request.privacy is not Privacy.SECURE:
         enough_epsilon, other = _attempt(lambda: epsilon_needed(request, goal.target))
         obstacle = obstacle or other
     return replace(
         plan,
-        found=found,
+        solved_for=solved_for,
         enough_clients=enough_clients,
+        enough_rows=enough_rows,
         enough_epsilon=enough_epsilon,
         obstacle=obstacle,
     )
 
 
+def has_own_rows(request: SurveyRequest) -> bool:
+    """Whether clients hold other than one row each, so that rows and clients differ.
+
+    >>> has_own_rows(SurveyRequest(clients=4, examples=8000))
+    True
+    """
+    return None not in (request.clients, request.examples) and request.clients != request.examples
+
+
 def assumptions(request: SurveyRequest) -> dict[str, float | str]:
-    """What the plan takes the scores to be like."""
+    """What the plan takes the scores to be like.
+
+    >>> assumptions(SurveyRequest(clients=1000, auc=0.8))["auc"]
+    0.8
+    """
     if request.reference is not None:
-        found: dict[str, float | str] = {"scores": "reference"}
-        return found if request.positive_rate is None else found | {"rate": request.positive_rate}
+        assumed: dict[str, float | str] = {"scores": "reference"}
+        return (
+            assumed if request.positive_rate is None else assumed | {"rate": request.positive_rate}
+        )
     return {
         "scores": "binormal",
         "positive_rate": request.positive_rate or ASSUMED_RATE,
@@ -237,7 +276,7 @@ def _check_open(request: SurveyRequest) -> None:
     check_request(replace(request, clients=max(10_000, request.colluders + 2)))
 
 
-def _attempt(solve: Callable[[], _Found]) -> tuple[_Found | None, str]:
+def _attempt(solve: Callable[[], _Solution]) -> tuple[_Solution | None, str]:
     """A solution, or the first sentence on why there is none."""
     try:
         return solve(), ""
@@ -263,3 +302,9 @@ def _finite(value: float) -> float | None:
 
 def _decimal(epsilon: Fraction) -> str:
     return f"{float(epsilon):g}"
+
+
+def _told_apart(value: float, other: float) -> str:
+    """A figure with as many digits as it takes to differ from another one's."""
+    figures = (f"{value:.{digits}g}" for digits in range(2, 17))
+    return next((text for text in figures if float(text) != other), f"{value!r}")

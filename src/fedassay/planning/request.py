@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from math import floor
 
 from fedassay.errors import SettingInvalid
 from fedassay.examples import Examples, FloatArray
@@ -53,14 +54,31 @@ class SurveyRequest:
     reference: Examples | FloatArray | None = None
     unit: Unit = Unit()
     minimum_reports: int | None = None
+    dropouts: Fraction = Fraction(1, 10)
+    """Share of the clients that may stay away, where minimum_reports is left open."""
     colluders: int = 0
     allow_empty: bool = False
     level_by_hash: bool = False
     model_digest: str | None = None
 
+    @property
+    def fewest_reports(self) -> int:
+        """What shared noise is sized for: minimum_reports, or all clients but the dropouts.
+
+        >>> SurveyRequest(clients=1000).fewest_reports
+        900
+        """
+        if self.minimum_reports is not None:
+            return self.minimum_reports
+        clients = self.clients or 2
+        return max(floor(clients * (1 - self.dropouts)), min(clients, self.colluders + 1), 2)
+
 
 def check_request(request: SurveyRequest) -> None:
-    """Raise `SettingInvalid` unless the request can be kept."""
+    """Raise `SettingInvalid` unless the request can be kept.
+
+    >>> check_request(SurveyRequest(clients=100))
+    """
     height, fanout = request.height, request.fanout
     if height is not None and not 1 <= height <= 20:
         raise SettingInvalid(f"height must be from 1 to 20; found {height}.")
@@ -69,6 +87,10 @@ def check_request(request: SurveyRequest) -> None:
     if fanout is not None and height is None and request.preset is Preset.DEFAULT:
         raise SettingInvalid("a fan-out needs a height: the leaves are fanout ** height.")
     check_buckets(request.buckets)
+    if not 0 <= request.dropouts < 1:
+        raise SettingInvalid(
+            f"the share of dropouts must be from 0 to below 1; found {float(request.dropouts):g}."
+        )
     if request.preset is Preset.PAPER and request.reference is not None:
         raise SettingInvalid(
             "the paper preset uses a uniform grid; a reference does not go with it. "
@@ -144,13 +166,19 @@ def _check_privacy(request: SurveyRequest) -> None:
 
 
 def check_buckets(buckets: int | None) -> None:
-    """Raise unless a number of buckets, where one is given, is from 1 to 65536."""
+    """Raise unless a number of buckets, where one is given, is from 1 to 65536.
+
+    >>> check_buckets(100)
+    """
     if buckets is not None and not 1 <= buckets <= 2**16:
         raise SettingInvalid(f"buckets must be from 1 to 65536; found {buckets}.")
 
 
 def check_thresholds(thresholds: Sequence[float]) -> None:
-    """Raise unless all thresholds lie in [0, 1]."""
+    """Raise unless all thresholds lie in [0, 1].
+
+    >>> check_thresholds([0.2, 0.8])
+    """
     for threshold in thresholds:
         if not 0.0 <= threshold <= 1.0:
             raise SettingInvalid(f"a threshold must lie in [0, 1]; found {threshold}. Scores do.")

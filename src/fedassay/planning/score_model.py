@@ -20,6 +20,10 @@ def from_reference(
     """Expected counts if clients' scores are distributed as the reference's.
 
     Without labels the scores are taken for probabilities.
+
+    >>> reference = Examples.of([0, 0, 1], [0.1, 0.4, 0.8])
+    >>> from_reference(reference, examples=300, positive_rate=None).total_positives
+    100.0
     """
     grid = Grid.fine(_POINTS)
     if isinstance(reference, Examples):
@@ -43,7 +47,11 @@ def _counts_of(reference: Examples) -> FloatArray:
 
 
 def binormal(*, examples: float, positive_rate: float, auc: float) -> ScoreHistogram:
-    """Expected counts of a calibrated classifier whose log-odds are normal in each class."""
+    """Expected counts of a calibrated classifier whose log-odds are normal in each class.
+
+    >>> round(binormal(examples=100, positive_rate=0.3, auc=0.8).total_positives)
+    30
+    """
     with needed_for("planning"):
         from scipy.special import ndtr, ndtri
 
@@ -62,6 +70,10 @@ def binormal(*, examples: float, positive_rate: float, auc: float) -> ScoreHisto
 
 
 def on_grid(model: ScoreHistogram, grid: Grid) -> FloatArray:
-    """The model's expected counts on another grid, label x cell."""
+    """The model's expected counts on another grid, label x cell.
+
+    >>> on_grid(binormal(examples=100, positive_rate=0.3, auc=0.8), Grid.uniform(4)).shape
+    (2, 4)
+    """
     below = np.stack([np.interp(grid.edges, model.edges, row) for row in model.cumulative])
     return np.diff(below, axis=1)

@@ -90,8 +90,8 @@ class Scorer:
         """
         errors = [
             [
-                _error(found, truth, self.caution)
-                for found, truth in zip(_rates(expected, self.thresholds), truths, strict=True)
+                _error(estimate, truth, self.caution)
+                for estimate, truth in zip(_rates(expected, self.thresholds), truths, strict=True)
             ]
             for expected, truths in zip(candidate.expected, self.rates, strict=True)
         ]
@@ -99,10 +99,10 @@ class Scorer:
 
     def _mean_log(self, errors: list[list[float]]) -> float:
         """The mean log over metrics; halves of a reference are two looks at the same error."""
-        found = np.array(errors)
+        table = np.array(errors)
         if self.are_halves:
-            found = np.sqrt((found**2).mean(axis=0))
-        return float(np.log(found).mean())
+            table = np.sqrt((table**2).mean(axis=0))
+        return float(np.log(table).mean())
 
 
 def _models(request: SurveyRequest) -> list[ScoreHistogram]:
@@ -151,9 +151,9 @@ def _rates(histogram: ScoreHistogram, thresholds: Sequence[float]) -> tuple[Esti
     )
 
 
-def _error(found: Estimate, truth: Estimate, caution: float) -> float:
+def _error(estimate: Estimate, truth: Estimate, caution: float) -> float:
     """Noise, binning spread and bias together; 1 where there would be no answer."""
-    if isinstance(found, NotEnoughData) or isinstance(truth, NotEnoughData):
+    if isinstance(estimate, NotEnoughData) or isinstance(truth, NotEnoughData):
         return 1.0
-    bias = found.value - truth.value
-    return hypot(found.noise_sd, found.binning_sd * caution, bias) + 1e-12
+    bias = estimate.value - truth.value
+    return hypot(estimate.noise_sd, estimate.binning_sd * caution, bias) + 1e-12

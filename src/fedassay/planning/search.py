@@ -43,7 +43,11 @@ _CLEARLY, _TIMES = log(2.0), 3
 
 
 def design_survey(request: SurveyRequest) -> SurveyDesign:
-    """Fill in everything that the request leaves open."""
+    """Fill in everything that the request leaves open.
+
+    >>> design_survey(SurveyRequest(minimum_reports=5)).survey.minimum_reports
+    5
+    """
     check_request(request)
     decode_options = decode_options_for(request.preset, request.buckets)
     if request.preset is Preset.PAPER or request.height is not None:
@@ -77,7 +81,7 @@ def _best(request: SurveyRequest) -> Survey:
 def _plain_candidates(request: SurveyRequest, scorer: Scorer) -> list[list[Candidate]]:
     """Plain trees on every grid, from few cells on, until more are clearly worse."""
     sizes = MORE_LEAVES if isinstance(request.reference, Examples) else LEAVES
-    found: list[list[Candidate]] = []
+    candidates: list[list[Candidate]] = []
     best, worse = inf, 0
     for leaves in sizes:
         of_size = [
@@ -87,14 +91,18 @@ def _plain_candidates(request: SurveyRequest, scorer: Scorer) -> list[list[Candi
         error = min(tree.area_error for trees in of_size for tree in trees)
         worse = worse + 1 if error > best + _CLEARLY else 0
         best = min(best, error)
-        found += of_size
-        if worse == _TIMES and len(found) >= _SHORTLIST:
+        candidates += of_size
+        if worse == _TIMES and len(candidates) >= _SHORTLIST:
             break
-    return found
+    return candidates
 
 
 def decode_options_for(preset: Preset, buckets: int | None) -> DecodeOptions:
-    """How a preset reads a tally."""
+    """How a preset reads a tally.
+
+    >>> decode_options_for(Preset.PAPER, None).buckets
+    100
+    """
     if preset is Preset.PAPER:
         return DecodeOptions(smooth=False, reconcile=False, buckets=buckets or PAPER_BUCKETS)
     return DecodeOptions(buckets=buckets)

@@ -72,7 +72,11 @@ def given_classifier(case: Case) -> float:
 
 
 def threshold_metrics(case: Case) -> float:
-    """Precision, recall and accuracy at any threshold, with the best buckets (`thm:pra`)."""
+    """Precision, recall and accuracy at any threshold, with the best buckets (`thm:pra`).
+
+    >>> threshold_metrics(Case(Privacy.SECURE, 1000, buckets=50))
+    0.02
+    """
     match case.privacy:
         case Privacy.SECURE:
             return 1.0 / case.buckets
@@ -102,6 +106,9 @@ def threshold_shift(case: Case) -> float:
     """Delta: how far the threshold answered for may be from the one asked for (`thm:pra`).
 
     It is also how well bucket boundaries are found (`app:scorehist`).
+
+    >>> threshold_shift(Case(Privacy.SECURE, 1000, height=4))
+    0.0625
     """
     resolution = _power(2.0, -case.height)
     match case.privacy:
@@ -131,19 +138,31 @@ def best_height(case: Case) -> int:
 
 
 def auc_worst_case(buckets: int) -> float:
-    """ROC AUC from B quantile buckets however scores lie inside them (`lem:auc`): 1/(2B)."""
+    """ROC AUC from B quantile buckets however scores lie inside them (`lem:auc`): 1/(2B).
+
+    >>> auc_worst_case(50)
+    0.01
+    """
     _check_buckets(buckets)
     return 0.5 / buckets
 
 
 def auc_well_behaved(buckets: int) -> float:
-    """ROC AUC from B quantile buckets of a well-behaved distribution (`thm:aucbetter`)."""
+    """ROC AUC from B quantile buckets of a well-behaved distribution (`thm:aucbetter`).
+
+    >>> auc_well_behaved(100)
+    0.0001
+    """
     _check_buckets(buckets)
     return 1.0 / buckets**2
 
 
 def auc(case: Case) -> float:
-    """ROC AUC in each model (`thm:aucbetter`, `thm:auccdp`, `thm:aucldp`)."""
+    """ROC AUC in each model (`thm:aucbetter`, `thm:auccdp`, `thm:aucldp`).
+
+    >>> auc(Case(Privacy.LOCAL, 10_000, epsilon=1.0, height=10))
+    0.1
+    """
     match case.privacy:
         case Privacy.SECURE:
             return auc_well_behaved(case.buckets)
@@ -154,7 +173,11 @@ def auc(case: Case) -> float:
 
 
 def product_variance(mean_x: float, variance_x: float, mean_y: float, variance_y: float) -> float:
-    """The variance of a product of independent variables (`eq:varproduct`)."""
+    """The variance of a product of independent variables (`eq:varproduct`).
+
+    >>> product_variance(0.0, 2.0, 3.0, 1.0)
+    20.0
+    """
     return variance_x * variance_y + variance_x * mean_y**2 + variance_y * mean_x**2
 
 
@@ -163,18 +186,31 @@ def local_variance(epsilon: float, height: int) -> float:
 
     Differs: unary encoding's variance per report is four times this, and a cell's own count is
     added (`mechanisms.UnaryEncoding`); the planner uses that.
+
+    >>> from math import log
+    >>> round(local_variance(log(2.0), 3), 6)
+    18.0
     """
     odds = exp(epsilon)
     return height**2 * odds / (odds - 1.0) ** 2
 
 
 def auc_buckets_local(case: Case) -> float:
-    """Up to how many buckets the noise of products stays small (proof of `thm:aucldp`)."""
+    """Up to how many buckets the noise of products stays small (proof of `thm:aucldp`).
+
+    >>> from math import log
+    >>> round(auc_buckets_local(Case(Privacy.LOCAL, 1800, epsilon=log(2.0), height=3)), 6)
+    10.0
+    """
     return sqrt(case.clients / local_variance(case.epsilon, case.height))
 
 
 def calibration_error(case: Case) -> float:
-    """Expected calibration error after binning (`thm:calib:secagg`, `thm:calib:dp`)."""
+    """Expected calibration error after binning (`thm:calib:secagg`, `thm:calib:dp`).
+
+    >>> round(calibration_error(Case(Privacy.SECURE, 1000)), 6)
+    0.1
+    """
     sampling = _power(case.clients, -1 / 3)
     match case.privacy:
         case Privacy.SECURE:
@@ -186,7 +222,11 @@ def calibration_error(case: Case) -> float:
 
 
 def calibration_buckets(case: Case) -> int:
-    """How many buckets balance sampling, noise and width (proofs of both theorems)."""
+    """How many buckets balance sampling, noise and width (proofs of both theorems).
+
+    >>> calibration_buckets(Case(Privacy.SECURE, 1000))
+    10
+    """
     is_local = case.privacy is Privacy.LOCAL
     return bucket_guideline(case.clients, local_epsilon=case.epsilon if is_local else None)
 
@@ -225,13 +265,13 @@ def measured(result: str, privacy: Privacy) -> Constant:
     >>> measured("auc", Privacy.LOCAL).mean > 0.0
     True
     """
-    found = _constants()
-    if result not in found or privacy.value not in found[result]:
+    constants = _constants()
+    if result not in constants or privacy.value not in constants[result]:
         raise SettingInvalid(
-            f"constants are measured for {', '.join(found)}; found {result[:40]!r} under "
+            f"constants are measured for {', '.join(constants)}; found {result[:40]!r} under "
             f"{privacy.value}. A given classifier is exact under secure."
         )
-    return found[result][privacy.value]
+    return constants[result][privacy.value]
 
 
 def _power(base: float, exponent: float) -> float:

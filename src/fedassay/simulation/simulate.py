@@ -50,6 +50,15 @@ def tally_clients(
     return randomised(survey, leaves, reports=reports, generator=generator)
 
 
+def rows_counted(survey: Survey, cohort: ScoredClients) -> int:
+    """How many rows count, where the unit allows only so many of each client."""
+    if cohort.client_of_row is None or survey.unit.kind is not UnitKind.CLIENT:
+        return len(cohort.examples)
+    most = 1 if survey.is_local else survey.unit.max_examples
+    held = np.bincount(cohort.client_of_row, minlength=cohort.clients)
+    return int(np.minimum(held, most).sum())
+
+
 def _limited(
     survey: Survey, cohort: ScoredClients, generator: np.random.Generator
 ) -> ScoredClients:

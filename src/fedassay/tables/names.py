@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fedassay.errors import ColumnMissing, FileInvalid
+from fedassay.extras import needed_for
 from fedassay.tables.columns import LABEL, SCORE, Columns
 from fedassay.tables.sources import batches, column_names, is_csv, separator
 
@@ -50,7 +51,8 @@ def choose_columns(
     """
     present = column_names(path, columns)
     wanted = [name for name in (SCORE, LABEL) if name in unnamed and name not in present]
-    if not wanted or _looks_like_values(present) or len(set(present)) < len(present):
+    is_odd = len(set(present)) < len(present) or _looks_like_values(present)
+    if not wanted or is_odd or _other_separator(path, columns, present):
         return Choice(columns)
     named = {columns.client}
     named |= {columns.score} if SCORE not in wanted else set()
@@ -70,14 +72,14 @@ def choose_columns(
     if not taken:
         return Choice(columns)
     options = " and ".join(f"--{what}" for what in taken)
-    note = "; ".join(f'{what}s from column "{name}"' for what, name in taken.items())
+    note = " and ".join(f'{what}s from column "{name}"' for what, name in taken.items())
     return Choice(
         replace(
             columns,
             score=taken.get(SCORE, columns.score),
             label=taken.get(LABEL, columns.label),
         ),
-        f"Took {note}: no other fits. Name others with {options}.",
+        f"{path}: took {note}; no other fits. Name others with {options}.",
     )
 
 
@@ -96,11 +98,9 @@ def _missing(path: Path, columns: Columns, present: list[str], name: str) -> str
             f"{start}, and the first row holds values (withheld), not names. Add a first row with "
             "column names."
         )
-    if is_csv(path) and len(present) == 1:
-        other = next((mark for mark in ";\t|," if mark in present[0]), None)
-        if other is not None and other != separator(path, columns):
-            mark = "tab" if other == "\t" else f"'{other}'"
-            return f"{start}, and one column in all. Try --separator {mark}."
+    if mark := _other_separator(path, columns, present):
+        shown = "tab" if mark == "\t" else f"'{mark}'"
+        return f"{start}, and one column in all. Try --separator {shown}."
     close = get_close_matches(name, present, n=1, cutoff=0.75)
     meant = f' Did you mean "{close[0]}"?' if close else ""
     option = {columns.score: "--score", columns.label: "--label", columns.client: "--client"}
@@ -108,6 +108,14 @@ def _missing(path: Path, columns: Columns, present: list[str], name: str) -> str
         f"{start}.{meant} It has: {listed(present)}. "
         f"Name it with {option.get(name, '--score')} COL."
     )
+
+
+def _other_separator(path: Path, columns: Columns, present: list[str]) -> str:
+    """What seems to separate a file whose separator leaves it in one column; or nothing."""
+    if len(present) > 1 or not is_csv(path):
+        return ""
+    used = separator(path, columns)
+    return next((mark for mark in ";\t|," if mark != used and mark in present[0]), "")
 
 
 def _looks_like_values(names: list[str]) -> bool:
@@ -134,8 +142,9 @@ class _Content:
         return SCORE if self.in_range and len(self.distinct) > 2 else None
 
     def add(self, column: Any, scale: float) -> None:
-        import pyarrow as pa
-        import pyarrow.compute as pc
+        with needed_for("tables"):
+            import pyarrow as pa
+            import pyarrow.compute as pc
 
         column = column.drop_null()
         if pa.types.is_floating(column.type):
@@ -151,7 +160,8 @@ class _Content:
 
 
 def _contents(path: Path, columns: Columns, names: list[str]) -> dict[str, _Content]:
-    import pyarrow as pa
+    with needed_for("tables"):
+        import pyarrow as pa
 
     contents = {name: _Content() for name in names}
     for batch in batches(path, columns, names) if names else ():

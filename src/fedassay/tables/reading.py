@@ -15,6 +15,7 @@ from fedassay.examples import (
     ScoredClients,
     checked_scores,
 )
+from fedassay.extras import needed_for
 from fedassay.grid import Grid
 from fedassay.tables.columns import Columns
 from fedassay.tables.names import require_columns
@@ -69,12 +70,13 @@ def read_reference(path: Path, columns: Columns) -> Examples | FloatArray:
 def count_file(
     path: Path, columns: Columns, grid: Grid, *, progress: Progress | None = None
 ) -> IntArray:
-    """Count a table's examples per label and cell, in memory that does not grow with its rows."""
+    """Count a table's examples per label and cell, in memory that does not grow with its rows.
+
+    A table without rows counts as zeros: that a client holds nothing is its own affair.
+    """
     counts = np.zeros((2, grid.cells), dtype=np.int64)
     for _, examples in _checked_batches(path, columns, progress):
         counts += grid.count(examples)
-    if not counts.any():
-        Examples.of([], []).require_rows()
     return counts
 
 
@@ -110,8 +112,9 @@ def _out_of_range(path: Path, columns: Columns, rows_before: int) -> ScoreOutOfR
 
 def _missing(path: Path, columns: Columns, names: list[str]) -> ValueMissing:
     """How many values a file lacks, counted over all of it."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    with needed_for("tables"):
+        import pyarrow as pa
+        import pyarrow.compute as pc
 
     rows, lacking = 0, dict.fromkeys(names, 0)
     for batch in batches(path, columns, list(lacking)):
@@ -122,13 +125,14 @@ def _missing(path: Path, columns: Columns, names: list[str]) -> ValueMissing:
             lacking[name] += pc.sum(gaps).as_py() or 0
     told = " and ".join(f'{gaps:,} in column "{name}"' for name, gaps in lacking.items() if gaps)
     return ValueMissing(
-        f"{path}: every row needs a score and a label; of {rows:,} values, {told} are missing "
+        f"{path}: every row needs a score and a label; of {rows:,} rows, {told} are missing "
         "(empty or NaN). Drop these rows, or fill them in, first."
     )
 
 
 def _client_codes(names: list[Any]) -> tuple[IntArray, int]:
-    import pyarrow as pa
+    with needed_for("tables"):
+        import pyarrow as pa
 
     encoded = pa.chunked_array(names).combine_chunks().dictionary_encode(null_encoding="encode")
     return np.from_dlpack(encoded.indices).astype(np.int64), len(encoded.dictionary)

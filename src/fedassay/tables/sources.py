@@ -1,5 +1,6 @@
 """CSV and Parquet files as batches of columns."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,7 +31,8 @@ def column_names(path: Path, columns: Columns) -> list[str]:
     """The names of a table's columns, in order."""
     with reading(path):
         if is_csv(path):
-            from pyarrow import csv
+            with needed_for("tables"):
+                from pyarrow import csv
 
             # Rows that do not fit matter later: names are what tells a wrong separator.
             parsing = csv.ParseOptions(
@@ -38,7 +40,8 @@ def column_names(path: Path, columns: Columns) -> list[str]:
             )
             with csv.open_csv(path, parse_options=parsing) as reader:
                 return list(reader.schema.names)
-        import pyarrow.parquet as pq
+        with needed_for("tables"):
+            import pyarrow.parquet as pq
 
         return list(pq.read_schema(path).names)
 
@@ -48,7 +51,8 @@ def row_count(path: Path) -> int | None:
     if is_csv(path):
         return None
     with reading(path):
-        import pyarrow.parquet as pq
+        with needed_for("tables"):
+            import pyarrow.parquet as pq
 
         return int(pq.read_metadata(path).num_rows)
 
@@ -87,10 +91,11 @@ def reading(path: Path) -> Iterator[None]:
                 f"{path}: the file is empty. Pass a table with column names and rows."
             )
         yield
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, UnicodeDecodeError) as error:
         raise FileInvalid(f"{path}: {_trouble(path)}") from error
     except (OSError, pa.ArrowException) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "I/O error"
+        code = error.errno if isinstance(error, OSError) else None
+        reason = "I/O error" if code is None else os.strerror(code)
         raise FileInvalid(f"{path}: cannot be read ({reason}). Check the path.") from error
 
 
@@ -109,7 +114,8 @@ def _has_suffix(path: Path, suffix: str) -> bool:
 
 
 def _parquet_batches(path: Path, names: list[str] | None) -> Iterator[Any]:
-    import pyarrow.parquet as pq
+    with needed_for("tables"):
+        import pyarrow.parquet as pq
 
     # By default pyarrow fetches whole files, or whole row groups, ahead of decoding them.
     with pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER_BYTES) as file:
@@ -119,7 +125,8 @@ def _parquet_batches(path: Path, names: list[str] | None) -> Iterator[Any]:
 def _csv_batches(
     path: Path, columns: Columns, names: list[str] | None, *, as_text: bool
 ) -> Iterator[Any]:
-    from pyarrow import csv
+    with needed_for("tables"):
+        from pyarrow import csv
 
     types = dict.fromkeys(column_names(path, columns), "string") if as_text else None
     converting = csv.ConvertOptions(

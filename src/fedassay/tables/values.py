@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedassay.errors import ColumnTypeInvalid, LabelInvalid, SettingInvalid
+from fedassay.extras import needed_for
 from fedassay.tables.columns import Columns
 
 _Array = npt.NDArray[np.generic]
@@ -19,7 +20,8 @@ def scores(batch: Any, columns: Columns) -> _Array:
 
 def numbers(batch: Any, name: str) -> _Array:
     """A column of numbers or booleans; nulls become NaN."""
-    import pyarrow as pa
+    with needed_for("tables"):
+        import pyarrow as pa
 
     column = _decoded(batch.column(name))
     kind = column.type
@@ -74,10 +76,11 @@ class LabelReader:
 
     @property
     def _seen_positive(self) -> bool:
-        return any(same_value(value, self._positive or "") for value in self._seen)
+        return any(_is_same(value, self._positive or "") for value in self._seen)
 
     def _compare(self, column: Any, positive: str) -> _Array:
-        import pyarrow as pa
+        with needed_for("tables"):
+            import pyarrow as pa
 
         kind = column.type
         if pa.types.is_decimal(kind):
@@ -89,7 +92,8 @@ class LabelReader:
             )
         present = column.drop_null()
         if pa.types.is_floating(present.type):
-            import pyarrow.compute as pc
+            with needed_for("tables"):
+                import pyarrow.compute as pc
 
             present = present.filter(pc.invert(pc.is_nan(present)))
         values = present.unique()[:3].to_pylist()
@@ -101,12 +105,11 @@ class LabelReader:
             )
         labels = np.full(len(column), np.nan)
         for value in values:
-            is_value = pa_equal(column, value)
-            labels[is_value] = float(same_value(value, positive))
+            labels[_where(column, value)] = float(_is_same(value, positive))
         return labels
 
 
-def same_value(value: object, text: str) -> bool:
+def _is_same(value: object, text: str) -> bool:
     """Whether a value is what somebody typed: 1 and 1.0 are, and True and true."""
     if isinstance(value, str):
         return value == text
@@ -121,19 +124,20 @@ def same_value(value: object, text: str) -> bool:
         ) from error
 
 
-def pa_equal(column: Any, value: object) -> npt.NDArray[np.bool_]:
+def _where(column: Any, value: object) -> npt.NDArray[np.bool_]:
     """Where a column has a value; nulls are nowhere."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    with needed_for("tables"):
+        import pyarrow as pa
+        import pyarrow.compute as pc
 
-    equal = pc.equal(column, pa.scalar(value, type=column.type)).fill_null(value=False)
-    found: npt.NDArray[np.bool_] = np.from_dlpack(equal.cast("uint8")).view(np.bool_)
-    return found
+    equal = pc.equal(column, pa.scalar(value, type=column.type)).fill_null(fill_value=False)
+    return np.asarray(np.from_dlpack(equal.cast("uint8")), np.bool_)
 
 
 def text(batch: Any, name: str) -> Any:
     """A column of clients' names."""
-    import pyarrow as pa
+    with needed_for("tables"):
+        import pyarrow as pa
 
     column = _decoded(batch.column(name))
     try:
@@ -147,6 +151,7 @@ def text(batch: Any, name: str) -> Any:
 
 def _decoded(column: Any) -> Any:
     """A column of categories as the values they stand for."""
-    import pyarrow as pa
+    with needed_for("tables"):
+        import pyarrow as pa
 
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column

@@ -10,6 +10,7 @@ from typing import Any
 
 from fedassay.calibration import Calibrator
 from fedassay.errors import FileInvalid
+from fedassay.extras import needed_for
 from fedassay.tables.columns import Columns
 from fedassay.tables.names import require_columns
 from fedassay.tables.sources import Progress, batches, column_names, is_csv, reading, separator
@@ -63,8 +64,9 @@ def apply_file(
 
 
 def _with_calibrated(batch: Any, calibrator: Calibrator, columns: Columns) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    with needed_for("tables"):
+        import pyarrow as pa
+        import pyarrow.compute as pc
 
     scored = batch
     if pa.types.is_string(batch.column(columns.score).type):
@@ -78,7 +80,8 @@ def _with_calibrated(batch: Any, calibrator: Calibrator, columns: Columns) -> An
 
 def _writer(draft: Path, target: Path, schema: Any, columns: Columns) -> Any:
     if not is_csv(target):
-        import pyarrow.parquet as pq
+        with needed_for("tables"):
+            import pyarrow.parquet as pq
 
         return pq.ParquetWriter(draft, schema)
     return _CsvTarget(draft, schema.names, columns, target)

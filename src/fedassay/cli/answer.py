@@ -1,0 +1,173 @@
+"""`answer`: one client's report, made once and kept."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fedassay.cli import accounts, columns
+from fedassay.cli.console import progress
+from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
+from fedassay.cli.promise import ExactSumsOption, LargestEpsilonOption, agreed_policy
+from fedassay.cli.survey import SurveyArgument
+from fedassay.client import rows_counted
+from fedassay.engines.kept_answers import KeptAnswers
+from fedassay.engines.report_files import answer_file, read_messages
+from fedassay.errors import FedassayError, SurveyRepeated
+from fedassay.files import write_whole
+from fedassay.randomness import SystemRandomness
+from fedassay.survey import Survey
+from fedassay.survey_json import load_survey
+from fedassay.tables.sources import row_count
+
+ANSWERED_FORMAT = "fedassay.answered/1"
+
+
+def answer(
+    survey_file: SurveyArgument,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="This client's scored table.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Report file.")],
+    score: columns.ScoreOption = None,
+    label: columns.LabelOption = None,
+    positive: columns.PositiveOption = None,
+    scale: columns.ScaleOption = 1.0,
+    separator: columns.SeparatorOption = None,
+    decimal: columns.DecimalOption = ".",
+    smallest_cohort: Annotated[
+        int, typer.Option(metavar="N", help="Refuse surveys that decode fewer honest reports.")
+    ] = 1,
+    client_id: Annotated[
+        str | None, typer.Option(metavar="ID", help="For surveys that draw levels from ids.")
+    ] = None,
+    largest_epsilon: LargestEpsilonOption = None,
+    exact_sums: ExactSumsOption = False,
+    model: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Refuse surveys of any other model.")
+    ] = None,
+    ledger: accounts.LedgerOption = None,
+    data_id: accounts.DataOption = None,
+    window: accounts.WindowOption = None,
+    group: accounts.GroupOption = None,
+    who: accounts.WhoOption = accounts.NOBODY,
+    again: accounts.AgainOption = False,
+    witness: accounts.WitnessOption = None,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Answer a survey as one client; only the report file leaves.
+
+    [bold]Examples[/bold]
+
+      fedassay answer survey.json scores.parquet -o report.fa
+
+      fedassay answer survey.json scores.parquet --exact-sums -o report.fa
+
+      fedassay answer survey.json scores.csv --score s --label y --smallest-cohort 5 -o report.fa
+
+      fedassay answer survey.json scores.parquet --ledger ledger.db --data-id ward-3 -o report.fa
+    """
+    survey = load_survey(survey_file)
+    account = accounts.receipt_keeper(
+        ledger, data_id, window=window, group=group, who=who, again=again, witness=witness
+    )
+    voice = Voice(as_json, quiet)
+    policy = agreed_policy(
+        survey,
+        smallest_cohort=smallest_cohort,
+        largest_epsilon=largest_epsilon,
+        exact_sums=exact_sums,
+        model=model,
+        quiet=as_json or quiet,
+    )
+    tables = columns.TableOptions(
+        score=score,
+        label=label,
+        positive=positive,
+        scale=scale,
+        separator=separator,
+        decimal=decimal,
+    )
+    answers = None if account is None else KeptAnswers.beside(account.ledger.path)
+    if account is not None and answers is not None and not again:
+        earlier = answers.find(survey, account.part)
+        if earlier is not None:
+            # An older copy of the ledger is refused here too.
+            account.ledger.read()
+            _send_again(earlier, output, voice, force=force)
+            return
+    is_answer = _holds_answer(output, survey)
+    if is_answer and not (force or again):
+        raise SurveyRepeated(
+            f"{output}: holds an answer to this survey already. Send that file, as often as you "
+            "like: it counts once. A new answer would be a second report and spend again; --force "
+            "makes one."
+        )
+    inputs = (file, survey_file, *accounts.files_of(account))
+    check_output(output, *inputs, force=force or is_answer)
+    rows = 0
+    with progress("reading rows", row_count(file)) as advance:
+
+        def read(steps: int) -> None:
+            nonlocal rows
+            rows += steps
+            advance(steps)
+
+        content = answer_file(
+            survey,
+            file,
+            tables.for_table(file),
+            randomness=SystemRandomness(),
+            policy=policy,
+            client_id=client_id,
+            account=account,
+            progress=read,
+        ).to_bytes()
+    if account is not None and answers is not None:
+        answers.keep(survey, account.part, content)
+    write_whole(output, content)
+    counted = rows_counted(survey, rows)
+    voice.say(f"Wrote {output}: {len(content):,} bytes for survey {survey.fingerprint.hex()[:12]}.")
+    if counted < rows:
+        voice.say(
+            f"Counted {counted:,} of {rows:,} rows, drawn at random: the survey protects "
+            f"{survey.unit}."
+        )
+    if account is not None:
+        voice.say(account.receipt_text())
+    voice.result(_content(output, survey, content, rows=rows, counted=counted))
+
+
+def _send_again(earlier: bytes, output: Path, voice: Voice, *, force: bool) -> None:
+    """Write the answer that was given before, to the last byte: one report, however often sent."""
+    if not (output.is_file() and output.read_bytes() == earlier):
+        check_output(output, force=force)
+        write_whole(output, earlier)
+    voice.say(
+        f"Wrote {output}: the answer that was given to this survey before, with the same bytes.\n"
+        "Nothing is charged: whoever counts reports counts it once. --again answers anew."
+    )
+    voice.result({"format": ANSWERED_FORMAT, "file": str(output), "given_before": True})
+
+
+def _holds_answer(output: Path, survey: Survey) -> bool:
+    """Whether the file is an answer to this survey: another one would be a second report."""
+    try:
+        return output.is_file() and next(read_messages(output, survey), None) is not None
+    except FedassayError:
+        return False
+
+
+def _content(
+    output: Path, survey: Survey, content: bytes, *, rows: int, counted: int
+) -> dict[str, Any]:
+    return {
+        "format": ANSWERED_FORMAT,
+        "file": str(output),
+        "given_before": False,
+        "survey": survey.fingerprint.hex(),
+        "bytes": len(content),
+        "rows": rows,
+        "rows_counted": counted,
+        "guarantee": survey.guarantee.sentence(),
+    }

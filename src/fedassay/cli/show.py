@@ -1,0 +1,110 @@
+"""`show`: an assessment, at any thresholds; of a tally no more than how far it is."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fedassay.assessment import Assessment, estimates_json
+from fedassay.cli import options
+from fedassay.cli.console import err, estimates_table, reasons
+from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
+from fedassay.planning.request import check_thresholds
+from fedassay.report.charts import write_plots
+from fedassay.tally_file import KeptTally, is_tally_file
+
+SHOWN_FORMAT = "fedassay.assessment-shown/1"
+TALLY_SHOWN_FORMAT = "fedassay.tally-shown/1"
+
+
+def show(
+    file: Annotated[
+        Path, typer.Argument(metavar="ASSESSMENT", help="Assessment file, or a tally.")
+    ],
+    threshold: options.ThresholdOption = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw ROC and precision-recall curves.")
+    ] = None,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Print an assessment, at any thresholds; of a tally, how far it is.
+
+    [bold]Examples[/bold]
+
+      fedassay show assessment.json --threshold 0.2 --threshold 0.8
+
+      fedassay show assessment.json --plot curves.png
+
+      fedassay show study.tally
+    """
+    voice = Voice(as_json, quiet)
+    if is_tally_file(file):
+        _show_tally(KeptTally.load(file), file, voice)
+        return
+    saved = Assessment.load(file)
+    thresholds = tuple(dict.fromkeys(threshold or saved.thresholds))
+    check_thresholds(thresholds)
+    assessment = replace(saved, thresholds=thresholds)
+    if plot is not None:
+        check_output(plot, file, force=force)
+        write_plots(assessment, plot)
+    voice.result({"format": SHOWN_FORMAT, **assessment_content(assessment)})
+    say_assessment(voice, assessment)
+    if plot is not None:
+        voice.say(f"\nWrote {plot}.")
+
+
+def say_assessment(voice: Voice, assessment: Assessment) -> None:
+    """Print the table of estimates, and why some have no value."""
+    estimates = assessment.estimates()
+    histogram = assessment.histogram()
+    reports = assessment.tally.clients(assessment.survey)
+    voice.say(
+        f"{reports:,} reports, {histogram.total:,.0f} examples, "
+        f"{histogram.buckets:,} buckets. {assessment.survey.guarantee.sentence()}\n"
+    )
+    voice.say(estimates_table(estimates))
+    if not (voice.as_json or voice.quiet):
+        for reason in reasons(estimates):
+            err.print(reason, style="red", markup=False, soft_wrap=True)
+
+
+def assessment_content(assessment: Assessment) -> dict[str, Any]:
+    """An assessment in JSON's terms: promise, counts and estimates."""
+    histogram = assessment.histogram()
+    return {
+        "survey": assessment.survey.fingerprint.hex(),
+        "guarantee": assessment.survey.guarantee.sentence(),
+        "reports": assessment.tally.clients(assessment.survey),
+        "reports_per_level": list(assessment.tally.reports),
+        "examples": float(histogram.total),
+        "buckets": histogram.buckets,
+        "thresholds": list(assessment.thresholds),
+        "estimates": estimates_json(assessment.estimates()),
+    }
+
+
+def _show_tally(kept: KeptTally, file: Path, voice: Voice) -> None:
+    """How far a tally is; its sums are nobody's to see before they are released."""
+    missing = max(kept.survey.minimum_reports - min(kept.tally.reports), 0)
+    wait = f"{missing:,} more are needed on a level" if missing else "enough for an assessment"
+    voice.say(
+        f"{file}: a tally, {kept.state.value}, of survey {kept.survey.fingerprint.hex()[:12]} with "
+        f"{kept.reports:,} reports; {wait}.\n{kept.survey.guarantee.sentence()}\n"
+        "It stays with its owner. Release an assessment: fedassay tally SURVEY --from "
+        f"{file} -o FILE"
+    )
+    voice.result(
+        {
+            "format": TALLY_SHOWN_FORMAT,
+            "survey": kept.survey.fingerprint.hex(),
+            "state": kept.state.value,
+            "reports": kept.reports,
+            "reports_per_level": list(kept.tally.reports),
+            "minimum_reports": kept.survey.minimum_reports,
+            "guarantee": kept.survey.guarantee.sentence(),
+        }
+    )

@@ -1,0 +1,176 @@
+"""`survey new` and `survey show`: what both sides agree on, and what it promises."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fedassay.cli import accounts, columns, options
+from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
+from fedassay.ledger import Status
+from fedassay.mechanisms import Privacy, Unit, UnitKind
+from fedassay.mechanisms.plain_words import plain_words
+from fedassay.planning.request import LevelChoice, Preset, SurveyRequest
+from fedassay.planning.search import design_survey
+from fedassay.survey import Survey
+from fedassay.survey_json import load_survey
+from fedassay.tables.reading import read_reference
+
+SHOWN_FORMAT = "fedassay.survey-shown/1"
+SurveyArgument = Annotated[Path, typer.Argument(metavar="SURVEY", help="Survey file.")]
+
+
+def new_survey(
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Survey file.")],
+    privacy: options.PrivacyOption = Privacy.SECURE,
+    epsilon: options.EpsilonOption = None,
+    clients: Annotated[
+        int | None, typer.Option(metavar="M", help="Expected reports (default: the minimum).")
+    ] = None,
+    examples: Annotated[
+        int | None, typer.Option(metavar="R", help="Expected rows in all (default: one each).")
+    ] = None,
+    positive_rate: options.RateOption = None,
+    preset: options.PresetOption = Preset.DEFAULT,
+    height: options.HeightOption = None,
+    fanout: options.FanoutOption = None,
+    reference: options.ReferenceOption = None,
+    score: columns.ScoreOption = None,
+    label: columns.LabelOption = None,
+    positive: columns.PositiveOption = None,
+    scale: columns.ScaleOption = 1.0,
+    separator: columns.SeparatorOption = None,
+    decimal: columns.DecimalOption = ".",
+    threshold: options.ThresholdOption = None,
+    minimum_reports: options.MinimumOption = None,
+    colluders: options.ColludersOption = 0,
+    unit: options.UnitOption = UnitKind.EXAMPLE,
+    max_examples: options.MaxExamplesOption = 1,
+    levels: options.LevelsOption = LevelChoice.EVERY,
+    budget: options.BudgetOption = None,
+    allow_empty: options.EmptyOption = False,
+    level_by_hash: Annotated[
+        bool, typer.Option("--level-by-hash", help="Draw a client's level from its id.")
+    ] = False,
+    model: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Model file; its digest is recorded.")
+    ] = None,
+    ledger: accounts.LedgerOption = None,
+    data_id: accounts.DataOption = None,
+    window: accounts.WindowOption = None,
+    group: accounts.GroupOption = None,
+    who: accounts.WhoOption = accounts.NOBODY,
+    again: accounts.AgainOption = False,
+    witness: accounts.WitnessOption = None,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Write a survey for clients to answer.
+
+    [bold]Examples[/bold]
+
+      fedassay survey new -o survey.json
+
+      fedassay survey new --privacy distributed --epsilon 1 --minimum-reports 5000 -o survey.json
+
+      fedassay survey new --threshold 0.3 --minimum-reports 5 --model model.bin -o survey.json
+
+      fedassay survey new --privacy local --epsilon 1 --ledger ledger.db --data-id q3 -o survey.json
+    """
+    account = accounts.receipt_keeper(
+        ledger, data_id, window=window, group=group, who=who, again=again, witness=witness
+    )
+    check_output(output, reference, model, *accounts.files_of(account), force=force)
+    tables = columns.TableOptions(
+        score=score,
+        label=label,
+        positive=positive,
+        scale=scale,
+        separator=separator,
+        decimal=decimal,
+    )
+    request = SurveyRequest(
+        privacy=privacy,
+        epsilon=options.fraction_option(epsilon, "epsilon"),
+        clients=clients,
+        examples=examples,
+        positive_rate=positive_rate,
+        preset=preset,
+        levels=levels,
+        height=height,
+        fanout=fanout,
+        budget=options.parse_budget(budget),
+        thresholds=tuple(threshold or ()),
+        reference=None
+        if reference is None
+        else read_reference(reference, tables.for_reference(reference)),
+        unit=Unit(unit, max_examples),
+        minimum_reports=minimum_reports,
+        colluders=colluders,
+        allow_empty=allow_empty,
+        level_by_hash=level_by_hash,
+        model_digest=None if model is None else options.file_digest(model),
+    )
+    survey = design_survey(request).survey
+    if account is not None:
+        account.status = Status.ISSUED
+        account.charge(survey)
+    survey.save(output)
+    voice = Voice(as_json, quiet)
+    voice.say(
+        f"Wrote {output}: {survey.grid.cells:,} cells in {survey.hierarchy.levels} "
+        f"level(s), fingerprint {survey.fingerprint.hex()[:12]}.\n{survey.guarantee.sentence()}"
+    )
+    if minimum_reports is None and clients is not None and privacy is Privacy.DISTRIBUTED:
+        voice.say(
+            f"Nothing is decoded below {survey.minimum_reports:,} reports on a level: of the "
+            f"{clients:,} clients one in ten may stay away. Change it with --minimum-reports."
+        )
+    voice.result({"file": str(output), **survey_content(survey)})
+    if account is not None:
+        voice.say(account.receipt_text())
+
+
+def show_survey(
+    survey_file: SurveyArgument,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Say what a survey asks and promises, in plain words too.
+
+    [bold]Example[/bold]
+
+      fedassay survey show survey.json
+    """
+    survey = load_survey(survey_file)
+    voice = Voice(as_json, quiet)
+    levels = survey.hierarchy.levels
+    voice.say(
+        f"{survey_file}: {survey.privacy.value} privacy, {survey.grid.cells:,} cells in "
+        f"{levels} level(s), fingerprint {survey.fingerprint.hex()[:12]}.\n"
+        f"Model: {survey.model_digest or 'any'}.\n"
+        f"Decoded from {survey.minimum_reports:,} reports on.\n\n{survey.guarantee.sentence()}\n"
+    )
+    for sentence in plain_words(survey.guarantee):
+        voice.say(f"- {sentence}")
+    voice.result(survey_content(survey))
+
+
+def survey_content(survey: Survey) -> dict[str, Any]:
+    """What a survey asks and promises, in JSON's terms."""
+    return {
+        "format": SHOWN_FORMAT,
+        "fingerprint": survey.fingerprint.hex(),
+        "privacy": survey.privacy.value,
+        "epsilon": None if survey.epsilon is None else str(survey.epsilon),
+        "unit": {"kind": survey.unit.kind.value, "max_examples": survey.unit.max_examples},
+        "minimum_reports": survey.minimum_reports,
+        "colluders": survey.colluders,
+        "allow_empty": survey.allow_empty,
+        "model_digest": survey.model_digest,
+        "cells_per_level": list(survey.hierarchy.cells_per_level),
+        "mechanisms": [mechanism.kind for mechanism in survey.mechanisms],
+        "guarantee": survey.guarantee.sentence(),
+        "plain_words": list(plain_words(survey.guarantee)),
+    }

@@ -1,0 +1,63 @@
+"""What a guarantee means for one row, for people who do not work with epsilon."""
+
+from collections.abc import Iterator
+from math import ceil, exp
+
+from fedassay.mechanisms.law import Guarantee, Neighbours, UnitKind
+
+ROWS_OF_A_PATIENT = 3
+
+
+def plain_words(guarantee: Guarantee) -> Iterator[str]:
+    """A guarantee in sentences: what an onlooker can learn of a row, and of whom it is not.
+
+    Somebody to whom two cases are equally likely, and who sees what is e^epsilon times as
+    likely in one as in the other, holds that one for e^epsilon / (1 + e^epsilon) likely.
+    """
+    if guarantee.epsilon is None:
+        yield (
+            "There is no noise: whoever receives the sum knows the exact counts of all clients "
+            "together. Someone who knows all rows but one can work that one out."
+        )
+    else:
+        yield from _odds(guarantee, float(guarantee.epsilon))
+    yield (
+        "What a client holds is protected, not that it took part: which clients answered is public."
+    )
+
+
+def _odds(guarantee: Guarantee, epsilon: float) -> Iterator[str]:
+    is_row = guarantee.unit.kind is UnitKind.EXAMPLE
+    whose = "one row" if is_row else "all rows of one client together"
+    cases = (
+        f"with {whose} as with any other in place"
+        if guarantee.neighbours is Neighbours.REPLACE
+        else f"with {whose} as without"
+    )
+    yield (
+        f"Epsilon {epsilon:g} means: whatever is published is at most {_times(epsilon)} times as "
+        f"likely {cases}. Who could only toss a coin between the two cases before can be at most "
+        f"{_sure(epsilon)} sure after."
+    )
+    if guarantee.delta is not None:
+        yield f"That may fail with probability {float(guarantee.delta):g}."
+    if is_row:
+        several = ROWS_OF_A_PATIENT * epsilon
+        yield (
+            f"A row is not a patient: whoever has {ROWS_OF_A_PATIENT} rows is protected with "
+            f"epsilon {several:g} only, {_times(several)} times and {_sure(several)}."
+        )
+    else:
+        is_local = guarantee.neighbours is Neighbours.REPLACE
+        most = 1 if is_local else guarantee.unit.max_examples
+        yield f"At most {most:,} row(s) of a client are counted, drawn at random where it has more."
+
+
+def _times(epsilon: float) -> str:
+    # Rounded up, as below: never less than what can be.
+    factor = exp(epsilon)
+    return f"{ceil(100.0 * factor) / 100:g}" if factor < 100.0 else f"{ceil(factor):,}"
+
+
+def _sure(epsilon: float) -> str:
+    return f"{ceil(1000.0 / (1.0 + exp(-epsilon))) / 10:g} %"

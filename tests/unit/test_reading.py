@@ -1,0 +1,76 @@
+"""Tables read in batches mean what they mean when read at once."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from fedassay import Grid
+from fedassay.errors import FileInvalid, LabelInvalid
+from fedassay.tables import sources
+from fedassay.tables.reading import Columns, count_file, read_clients
+
+COLUMNS = Columns()
+
+
+def table(path: Path, labels: list[int], scores: list[float] | None = None) -> Path:
+    given = np.linspace(0.05, 0.95, len(labels)) if scores is None else scores
+    pq.write_table(pa.table({"score": given, "label": labels}), path)
+    return path
+
+
+@pytest.fixture
+def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "BATCH_ROWS", 4)
+
+
+@pytest.mark.usefixtures("_small_batches")
+@pytest.mark.parametrize(
+    "labels",
+    [[0, 1, 1, 1, -1, 1, 1, 1], [-1, 1, 1, 1, 1, 1, 1, 1, 1, 0], [1] * 12 + [0] + [1] * 12 + [-1]],
+)
+def test_one_coding_holds_for_the_whole_file_not_for_each_batch(
+    tmp_path: Path, labels: list[int]
+) -> None:
+    """Else 0 in one batch and -1 in another would both be negatives, or one of them a mistake."""
+    path = table(tmp_path / "t.parquet", labels)
+    for read in (read_clients, lambda p, c: count_file(p, c, Grid.uniform(4))):
+        with pytest.raises(LabelInvalid, match="one coding"):
+            read(path, COLUMNS)
+
+
+@pytest.mark.usefixtures("_small_batches")
+@pytest.mark.parametrize("negative", [0, -1])
+def test_batches_count_what_rows_count(tmp_path: Path, negative: int) -> None:
+    labels = [1, 1, 1, 1, negative, 1, negative, negative, 1, 1, negative]
+    path = table(tmp_path / "t.parquet", labels)
+    scores = np.linspace(0.05, 0.95, 11)
+    # (0, 1/4], (1/4, 1/2], ... by hand: 0.05 .14 .23 | .32 .41 .5 | .59 .68 | .77 .86 .95
+    expected = [[0, 1, 2, 1], [3, 2, 0, 2]]
+    assert np.array_equal(
+        np.round(scores, 2), [0.05, 0.14, 0.23, 0.32, 0.41, 0.5, 0.59, 0.68, 0.77, 0.86, 0.95]
+    )
+    assert count_file(path, COLUMNS, Grid.uniform(4)).tolist() == expected
+
+
+def test_clients_are_told_apart_by_name_whatever_the_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "BATCH_ROWS", 2)
+    names = ["a", "b", "a", "c", "b", "a"]
+    content = {"score": [0.1] * 6, "label": [0, 1, 0, 1, 0, 1], "who": names}
+    pq.write_table(pa.table(content), tmp_path / "t.parquet")
+    clients = read_clients(tmp_path / "t.parquet", Columns(client="who"))
+    assert clients.clients == 3
+    assert clients.client_of_row is not None
+    codes = clients.client_of_row.tolist()
+    assert [codes[i] == codes[0] for i in range(6)] == [name == "a" for name in names]
+    assert len(set(codes)) == 3
+
+
+def test_a_column_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("score,label,score\n0.1,1,0.9\n")
+    with pytest.raises(FileInvalid, match="2 times"):
+        read_clients(tmp_path / "t.csv", COLUMNS)
