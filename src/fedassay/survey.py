@@ -271,14 +271,14 @@ class Survey:
     def _participant_epsilon(self) -> float | None:
         """What epsilon is towards a client that knows its own share of the noise."""
         left = Fraction(self.minimum_reports - 1, self.minimum_reports - self.colluders)
-        spent = [
+        known = [
             epsilon_of_partial_noise(m.epsilon, m.sensitivity, left)
             for m in self.mechanisms
             if isinstance(m, Polya)
         ]
-        if not spent:
+        if not known:
             return None
-        return max(spent) if isinstance(self.level_policy, OneLevel) else sum(spent)
+        return max(known) if isinstance(self.level_policy, OneLevel) else sum(known)
 
     @property
     def epsilon(self) -> Fraction | None:
