@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedassay import DecodeOptions, Tally, decode
+from fedassay import DecodeOptions, Tally
+from fedassay.decoding import decode
 from fedassay.errors import (
     CountOverflow,
     FileInvalid,

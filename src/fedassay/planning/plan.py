@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from fedassay.checks import require_type
 from fedassay.errors import SettingInvalid, TargetImpossible
 from fedassay.mechanisms import Privacy
 from fedassay.planning.forecast import (
@@ -16,6 +17,8 @@ from fedassay.planning.forecast import (
     ErrorForecast,
     expected_reports,
     forecast,
+    forecast_header,
+    forecast_rows,
     model_for,
 )
 from fedassay.planning.monte_carlo import MonteCarlo, expected_ece, forecast_ece
@@ -31,6 +34,8 @@ from fedassay.planning.solve import (
     epsilon_needed,
     rows_needed,
 )
+from fedassay.presentation import aligned, html_table, html_text
+from fedassay.survey import Survey
 
 PLAN_FORMAT = "fedassay.plan/1"
 DEFAULT_ERROR = 0.01
@@ -48,10 +53,11 @@ class Goal:
     power: float = 0.8
 
     def __post_init__(self) -> None:
+        require_type(self.target, Target, "a goal's target", 'Write Target("roc_auc", 0.01).')
         check_power(self.power)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
 class Plan:
     """A request with nothing left open, the survey for it, and its predicted errors."""
 
@@ -70,6 +76,23 @@ class Plan:
     enough_epsilon: Fraction | None = None
     obstacle: str = ""
     """Why no number of clients, or no epsilon, meets it."""
+
+    def __str__(self) -> str:
+        """The predicted errors as a table, and the verdict."""
+        header, rows = forecast_header(), forecast_rows(self.forecasts)
+        return f"{aligned(header, rows)}\n\n{self.verdict}"
+
+    def __repr__(self) -> str:
+        return f"<Plan: {self.verdict}>"
+
+    def _repr_html_(self) -> str:
+        rows = forecast_rows(self.forecasts)
+        return html_table(forecast_header(), rows) + html_text(self.verdict)
+
+    @property
+    def survey(self) -> Survey:
+        """The survey to hand out."""
+        return self.design.survey
 
     @property
     def central(self) -> ErrorForecast:
@@ -216,6 +239,29 @@ def make_plan(
     )
 
 
+def check_start(request: SurveyRequest, target_error: float | None) -> None:
+    """Raise unless there is something to plan from: clients, or an error to find them for.
+
+    >>> check_start(SurveyRequest(clients=1000), None)
+    """
+    if target_error is not None:
+        return
+    if request.clients is None:
+        raise SettingInvalid(
+            "a plan starts from a number of clients or from a target error; found neither. "
+            "Add --clients 20000 or --target-error 0.005."
+        )
+    match request.privacy:
+        case Privacy.SECURE:
+            return
+        case Privacy.DISTRIBUTED | Privacy.LOCAL:
+            if request.epsilon is None:
+                raise SettingInvalid(
+                    f"{request.privacy.value} privacy needs an epsilon, or a target error to find "
+                    "one for; found neither. Add --epsilon 1 or --target-error 0.005."
+                )
+
+
 def has_own_rows(request: SurveyRequest) -> bool:
     """Whether clients hold other than one row each, so that rows and clients differ.
 
@@ -263,7 +309,13 @@ def _predicted(
     generator = np.random.default_rng(_SEED)
     forecasts["ece"] = forecast_ece(monte_carlo, generator=generator)
     calibrated = expected_ece(monte_carlo, generator=generator)
-    return Plan(request, goal, design, forecasts, calibrated)
+    return Plan(
+        request=request,
+        goal=goal,
+        design=design,
+        forecasts=forecasts,
+        calibrated_ece=calibrated,
+    )
 
 
 def _check_open(request: SurveyRequest) -> None:

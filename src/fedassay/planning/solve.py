@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor, inf, log10, sqrt
 
+from fedassay.checks import require_number
 from fedassay.client import CEILING
 from fedassay.errors import SettingInvalid, TargetImpossible
 from fedassay.estimate import normal_quantile
@@ -42,7 +43,7 @@ class Target:
 
     def __post_init__(self) -> None:
         check_metric(self.metric)
-        if not 0.0 < self.error < 1.0:
+        if not 0.0 < require_number(self.error, "a target error") < 1.0:
             raise SettingInvalid(
                 f"a target error must lie between 0 and 1; found {self.error:g}. "
                 "No finite number of clients gives an error of 0."
@@ -223,7 +224,7 @@ def check_power(power: float) -> None:
 
     >>> check_power(0.8)
     """
-    if not 0.05 < power < 1.0:
+    if not 0.05 < require_number(power, "power") < 1.0:
         raise SettingInvalid(
             f"power must lie between 0.05 (false alarms alone) and 1; found {power:g}. "
             "Usual is 0.8."
