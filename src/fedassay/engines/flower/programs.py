@@ -10,7 +10,6 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-import fedassay
 from fedassay.engines.flower.credentials import write_program
 from fedassay.errors import FileInvalid
 
@@ -80,7 +79,7 @@ def _check_owned(path: Path) -> None:
 def _text(entry: str) -> str:
     """A program that hears no PYTHON variable, and finds the fedassay that wrote it."""
     module, function = entry.split(":")
-    package = Path(fedassay.__file__).resolve().parents[1]
+    package = Path(__file__).resolve().parents[3]
     return (
         f"#!{sys.executable} -I\n"
         "import sys\n\n"
