@@ -91,8 +91,8 @@ class ClientPolicy:
 
     def check(self, survey: Survey) -> None:
         """Raise `SurveyRefused` when the survey asks for more than this client gives."""
-        self._check_crowd(survey)
         self._check_epsilon(survey)
+        self._check_crowd(survey)
         most = most_cells(survey.privacy)
         if survey.grid.cells > most:
             raise SurveyRefused(
@@ -106,17 +106,17 @@ class ClientPolicy:
             )
 
     def _check_crowd(self, survey: Survey) -> None:
-        honest = survey.minimum_reports - survey.colluders
-        if honest < self.smallest_cohort:
-            raise SurveyRefused(
-                f"this client answers only in a crowd of at least {self.smallest_cohort}; the "
-                f"survey guarantees {honest}. Raise its minimum_reports."
-            )
         if survey.colluders < self.colluders:
             raise SurveyRefused(
                 f"this client answers only where {self.colluders} others may work together with "
                 f"the server and learn nothing more; the survey withstands {survey.colluders}. "
                 f"Set its colluders to {self.colluders}, and minimum_reports so much higher."
+            )
+        honest = survey.minimum_reports - survey.colluders
+        if honest < self.smallest_cohort:
+            raise SurveyRefused(
+                f"this client answers only in a crowd of at least {self.smallest_cohort}; the "
+                f"survey guarantees {honest}. Raise its minimum_reports."
             )
 
     def _check_epsilon(self, survey: Survey) -> None:

@@ -24,6 +24,7 @@ from fedassay.mechanisms import (
     RandomizedResponse,
     Unit,
 )
+from fedassay.mechanisms.partial_noise import epsilon_of_partial_noise
 from fedassay.presentation import html_text
 
 SURVEY_FORMAT = "fedassay.survey/2"
@@ -292,7 +293,20 @@ class Survey:
             trust=trust,
             minimum_reports=self.minimum_reports,
             colluders=self.colluders,
+            participant_epsilon=self._participant_epsilon(),
         )
+
+    def _participant_epsilon(self) -> float | None:
+        """What epsilon is towards a client that knows its own share of the noise."""
+        left = Fraction(self.minimum_reports - 1, self.minimum_reports - self.colluders)
+        known = [
+            epsilon_of_partial_noise(m.epsilon, m.sensitivity, left)
+            for m in self.mechanisms
+            if isinstance(m, Polya)
+        ]
+        if not known:
+            return None
+        return max(known) if isinstance(self.level_policy, OneLevel) else sum(known)
 
     @property
     def epsilon(self) -> Fraction | None:

@@ -3,6 +3,7 @@
 from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from fractions import Fraction
+from math import ceil, floor, log10
 
 from fedassay.checks import require_fraction, require_member, require_type, require_whole
 from fedassay.errors import SettingInvalid
@@ -100,6 +101,8 @@ class Guarantee:
     trust: str
     minimum_reports: int
     colluders: int = 0
+    participant_epsilon: float | None = None
+    """Epsilon towards one other client, who knows its own noise; None where that is no matter."""
     delta: Fraction | None = None
     """The chance that epsilon says nothing about; None where the promise is without one."""
 
@@ -151,5 +154,21 @@ class Guarantee:
             withstands += f" and at most {self.colluders:,} of their clients collude"
         return (
             f"{self.strength}-differential privacy for {self.unit} "
-            f"({self.neighbours.value} neighbours) while {withstands}, if you trust {self.trust}."
+            f"({self.neighbours.value} neighbours) {self._towards} while {withstands}, if you "
+            f"trust {self.trust}.{self._participants}"
         )
+
+    @property
+    def _towards(self) -> str:
+        if self.colluders:
+            return "towards outsiders and participants"
+        return "towards outsiders"
+
+    @property
+    def _participants(self) -> str:
+        """What another client learns who takes its own noise away, rounded up."""
+        if self.participant_epsilon is None or self.colluders:
+            return ""
+        scale = 10.0 ** (2 - floor(log10(self.participant_epsilon)))
+        shown = ceil(self.participant_epsilon * scale) / scale
+        return f" Towards another participant, who knows its own noise, it is {shown:g}."
