@@ -1,8 +1,8 @@
-"""The program as a whole: real processes, and help."""
+"""The program as a whole: real processes."""
 
 from pathlib import Path
 
-from tests.program import Result, Run, check_refused, program, write_csv
+from tests.program import Result, check_refused, program, write_csv
 
 
 def test_the_demo_prints_every_metric_beside_its_exact_value() -> None:
@@ -16,14 +16,3 @@ def test_the_demo_prints_every_metric_beside_its_exact_value() -> None:
 def test_a_real_process_refuses_in_one_line(tmp_path: Path) -> None:
     done = program("simulate", write_csv(tmp_path / "bad.csv", "0.2,0\n-0.7312345,1"))
     check_refused(Result(done.returncode, done.stdout, done.stderr), "ScoreOutOfRange")
-
-
-def test_help_has_examples(run: Run) -> None:
-    for command in (
-        ["simulate"], ["survey", "new"], ["survey", "show"], ["answer"], ["tally"], ["merge"],
-        ["show"], ["demo"],
-    ):  # fmt: skip
-        result = run(*command, "--help")
-        assert result.code == 0
-        assert "Example" in result.out
-        assert f"fedassay {' '.join(command)}" in result.out
