@@ -34,7 +34,8 @@ def measure(*, quick: bool) -> Section:
     return Section(
         title="Refusals",
         about="What a client or site gives to a question that it does not answer, reading "
-        "included; memory is the peak of what Python and numpy allocate. Limits: docs/threat-model.md.",
+        "included; memory is the peak of what Python and numpy allocate. Limits: "
+        "docs/threat-model.md.",
         header=("asked", "time", "memory, MiB"),
         rows=[(name, shown(time), three_digits(memory)) for name, (time, memory) in taken.items()],
         aims=[
