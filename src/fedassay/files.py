@@ -109,6 +109,13 @@ def parse_fraction(text: str, name: str) -> Fraction:
     return Fraction(text)
 
 
+def as_path(path: object) -> Path:
+    """A path from a text or a Path; anything else raises."""
+    if isinstance(path, str | os.PathLike) and str(path):
+        return Path(path)
+    raise SettingInvalid(f"a path is a text or a pathlib.Path; found {path!r:.40}. Name a file.")
+
+
 def read_json(path: Path, expected_format: str, *, most: int = MAX_JSON_BYTES) -> dict[str, Any]:
     """Read an object whose "format" is as expected; size is checked before reading."""
     return check_format(read_object(path, most=most), expected_format, str(path))

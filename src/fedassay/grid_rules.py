@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from fedassay.errors import SettingInvalid
+from fedassay.checks import require_member, require_whole
 from fedassay.examples import FloatArray
 
 MAX_CELLS = 2**20
@@ -44,12 +44,15 @@ class GridRule:
     cells: int
 
     def __post_init__(self) -> None:
+        require_member(self.kind, RuleKind, "a grid rule's kind", door="Grid.uniform(cells)")
         most = MOST_CUBIC_CELLS if self.kind is RuleKind.CUBIC else MAX_CELLS
-        if not 1 <= self.cells <= most:
-            raise SettingInvalid(
-                f"a {self.kind.value} grid has between 1 and {most} cells; found {self.cells}. "
-                "Choose fewer levels or a smaller fan-out."
-            )
+        require_whole(
+            self.cells,
+            f"the cells of a {self.kind.value} grid",
+            1,
+            most,
+            "Choose fewer levels or a smaller fan-out.",
+        )
 
     def edges(self) -> FloatArray:
         """All edges, from 0 to 1."""

@@ -61,7 +61,7 @@ def test_trouble_ends_in_clear_errors_and_the_next_run_works(tmp_path: Path) -> 
             "PYTHONPATH": f"{skew}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
             "SKEW_SECONDS": "60",
         }
-        federation.start_site(early.name, early.key, early.config)
+        federation.start_site(early.name, early.key, early.config, locked=False)
         federation.environment = {}
         federation.wait_for_sites(*(hospital.name for hospital in (*sound, west)))
 

@@ -1,4 +1,5 @@
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -124,3 +125,33 @@ def test_displays_draw_the_curve_they_hold(sample: Table) -> None:
     np.testing.assert_array_equal(drawn, np.column_stack([roc.curve.x, roc.curve.y]))
     assert left.get_xlabel() == "False positive rate"
     assert right.get_xlabel() == "Recall"
+
+
+class AllAlike:
+    """Noise that moves every count by the same amount: labels err together."""
+
+    is_zero = False
+    local_epsilon = None
+
+    def variance(self, weights: npt.NDArray[np.float64]) -> float:
+        return float(weights.sum()) ** 2
+
+    def reports_for(self, growth: float) -> float:
+        return growth
+
+
+def test_the_band_of_the_precision_recall_curve_is_that_of_a_share_of_those_called() -> None:
+    """By differences of the curve itself for noise, and by the binomial law for sampling."""
+    edges = np.arange(9) / 8
+    counts = np.array([[90.0, 80, 60, 50, 30, 20, 10, 6], [4.0, 9, 15, 22, 30, 41, 44, 60]])
+    step = 1e-4
+    exact = metrics.precision_recall_curve(ScoreHistogram(edges, counts))
+    noisy = metrics.precision_recall_curve(ScoreHistogram(edges, counts, AllAlike()))
+    moved = metrics.precision_recall_curve(ScoreHistogram(edges, counts + step))
+    # From the highest threshold down, those with something above them.
+    called = np.cumsum(counts.sum(axis=0)[::-1])
+    share = np.cumsum(counts[1, ::-1]) / called
+    np.testing.assert_allclose(exact.y, share)
+    np.testing.assert_allclose(exact.y_sd, np.sqrt(share * (1 - share) / called))
+    noise = np.abs(moved.y - exact.y) / step
+    np.testing.assert_allclose(noisy.y_sd**2, exact.y_sd**2 + noise**2, rtol=1e-3)

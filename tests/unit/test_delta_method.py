@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from fedassay import Estimate, NotEnoughData, ScoreHistogram, metrics
+from fedassay.metrics.delta_method import sampling_variance
 
 Metric = Callable[[ScoreHistogram], Estimate]
 T = 0.5
@@ -131,3 +132,15 @@ def test_what_is_lost_in_the_noise_asks_for_at_least_so_many_reports() -> None:
         found = metrics.precision(ScoreHistogram(edges.copy(), counts, UnitNoise()), T)
         assert isinstance(found, NotEnoughData)
         assert "At least 4 times the reports would do" in found.reason
+
+
+def test_rows_that_only_change_places_vary_as_a_multinomial() -> None:
+    """The covariance of counts whose sum is fixed, diag(c) - c c' / M, written out."""
+    generator = np.random.default_rng(2)
+    counts = generator.uniform(1.0, 40.0, (2, 5))
+    histogram = ScoreHistogram(np.arange(6) / 5, counts)
+    flat = counts.ravel()
+    covariance = np.diag(flat) - np.outer(flat, flat) / flat.sum()
+    for gradient in (generator.normal(3.0, 1.0, (2, 5)), np.ones((2, 5))):
+        expected = float(gradient.ravel() @ covariance @ gradient.ravel())
+        assert sampling_variance(histogram, gradient) == pytest.approx(expected, abs=1e-9)

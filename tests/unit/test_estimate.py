@@ -3,6 +3,7 @@ from math import inf, isnan, sqrt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import brentq
 from scipy.stats import binomtest, norm
 
 from fedassay import Estimate, NotEnoughData
@@ -26,9 +27,9 @@ def test_a_plain_interval_is_symmetric_and_joins_all_errors(
     value: float, noise: float, sampling: float, confidence: float
 ) -> None:
     low, high = Estimate(value, noise_sd=noise, sampling_sd=sampling).interval(confidence)
-    error_quantile = norm.ppf(0.5 + confidence / 2) * sqrt(noise**2 + sampling**2)
-    assert low == pytest.approx(value - error_quantile)
-    assert high == pytest.approx(value + error_quantile)
+    half = norm.ppf(0.5 + confidence / 2) * sqrt(noise**2 + sampling**2)
+    assert low == pytest.approx(value - half)
+    assert high == pytest.approx(value + half)
 
 
 @given(st.floats(0.0001, 0.9999), st.floats(0.0, 2.0), confidences)
@@ -79,3 +80,21 @@ def test_without_data_everything_is_possible() -> None:
     assert isnan(nothing.value)
     assert nothing.interval() == (-inf, inf)
     assert 0.3 in nothing.interval()
+
+
+@pytest.mark.parametrize(("value", "hits"), [(0.0, 0), (1.0, 30)])
+def test_an_area_at_the_very_end_has_wilsons_interval(value: float, hits: int) -> None:
+    estimate = Estimate(value, shape=Shape.LOGIT, trials=30)
+    wilson = binomtest(hits, 30).proportion_ci(0.95, method="wilson")
+    low, high = estimate.interval(0.95)
+    assert low == pytest.approx(wilson.low, abs=1e-9)
+    assert high == pytest.approx(wilson.high, abs=1e-9)
+
+
+def test_an_area_that_noise_pushed_past_an_end_reaches_back_below_it() -> None:
+    """The smallest area that 1.01 would not refute, with noise and 30 rows, by bisection."""
+    z = float(norm.ppf(0.975))
+    expected = brentq(lambda p: (1.01 - p) ** 2 - z * z * (p * (1.0 - p) / 30 + 0.02**2), 0.5, 1.0)
+    low, high = Estimate(1.01, noise_sd=0.02, shape=Shape.LOGIT, trials=30).interval(0.95)
+    assert low == pytest.approx(expected)
+    assert high >= 1.0

@@ -8,7 +8,9 @@ from scipy.interpolate import PchipInterpolator
 
 from fedassay import Grid, ScoreHistogram
 from fedassay.errors import NoRows, SettingInvalid
+from fedassay.hierarchy import Hierarchy
 from fedassay.interpolation import monotone_slopes
+from fedassay.noise import TreeNoise
 from tests.tables import Table, tables
 
 
@@ -121,3 +123,22 @@ def test_spikes_are_what_neighbours_cannot_explain() -> None:
     counts = np.array([[10.0, 10.0, 90.0, 10.0], [5.0, 5.0, 5.0, 5.0]])
     h = ScoreHistogram(np.array([0.0, 0.25, 0.5, 0.75, 1.0]), counts)
     assert h.spikes.tolist() == [[0.0, 0.0, 70.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
+
+
+def test_a_spike_in_a_wide_bucket_is_no_tie() -> None:
+    """In a bucket of a 2,000th it is one score; in one of an eighth nobody knows."""
+    counts = np.array([[10.0, 10.0, 10.0, 10.0], [10.0, 900.0, 10.0, 10.0]])
+    wide = ScoreHistogram(np.array([0.0, 0.25, 0.375, 0.75, 1.0]), counts)
+    narrow = ScoreHistogram(np.array([0.0, 0.25, 0.2505, 0.75, 1.0]), counts)
+    assert wide.spikes[1, 1] > 800.0
+    assert not wide.ties.any()
+    assert narrow.ties[1, 1] > 800.0
+
+
+def test_a_monotone_histogram_has_no_negative_count_not_even_its_first() -> None:
+    noise = TreeNoise(Hierarchy.flat(4), (np.ones((2, 4)),))
+    counts = np.array([[-7.0, -2.0, 9.0, 5.0], [-3.0, 4.0, -1.0, 6.0]])
+    rising = ScoreHistogram(np.arange(5) / 4, counts, noise).monotone()
+    assert (rising.counts >= 0.0).all()
+    # Nothing below nothing: the nearest running sums that never fall below 0.
+    assert rising.counts[0].tolist() == [0.0, 0.0, 0.0, 5.0]

@@ -7,6 +7,12 @@ import typer
 
 from fedassay.cli import options
 from fedassay.cli.console import err, plain
+from fedassay.cli.launchers import (
+    app_command,
+    programs_command,
+    start_link_command,
+    start_site_command,
+)
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
 from fedassay.engines.flower.agreement import BUDGET, LARGEST_EPSILON, Agreement
 from fedassay.engines.flower.credentials import CERTIFICATE_DAYS, make_certificates
@@ -24,8 +30,13 @@ from fedassay.files import parse_fraction
 _FORMAT = "fedassay.federation/1"
 
 federation_app = typer.Typer(
-    help="Prepare a federation over Flower: certificates, sites, roster.", no_args_is_help=True
+    help="A federation over Flower: certificates, sites, roster, app, and what runs.",
+    no_args_is_help=True,
 )
+federation_app.command("start-link")(start_link_command)
+federation_app.command("start-site")(start_site_command)
+federation_app.command("app")(app_command)
+federation_app.command("programs")(programs_command)
 
 
 @federation_app.command("certificates")

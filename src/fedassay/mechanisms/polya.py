@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fedassay.checks import require_fraction, require_whole
 from fedassay.errors import SettingInvalid
 from fedassay.examples import IntArray
 from fedassay.files import Fields
@@ -42,11 +43,8 @@ class Polya(SharingMechanism):
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
-        if self.sensitivity < 1 or self.noise_shares < 1:
-            raise SettingInvalid(
-                "sensitivity and the number of noise shares must be at least 1; found "
-                f"{self.sensitivity} and {self.noise_shares}."
-            )
+        require_whole(self.sensitivity, "a mechanism's sensitivity", 1)
+        require_whole(self.noise_shares, "the number of noise shares", 1)
 
     @property
     def epsilon_spent(self) -> Fraction:
@@ -118,7 +116,8 @@ class Polya(SharingMechanism):
 
 
 def check_epsilon(epsilon: Fraction) -> None:
-    """Raise unless epsilon is positive and small enough to mean something."""
+    """Raise unless epsilon is exact, positive and small enough to mean something."""
+    require_fraction(epsilon, "epsilon")
     if not 0 < epsilon <= LARGEST_EPSILON:
         raise SettingInvalid(
             f"epsilon must be above 0 and at most {LARGEST_EPSILON}; found {float(epsilon):g}. "

@@ -39,7 +39,7 @@ def average_precision(histogram: ScoreHistogram) -> Estimate:
     positives = np.maximum(histogram.positives, 0.0)
     untied = positives - np.minimum(histogram.ties[1], positives)
     spiked = np.minimum(histogram.spikes[1], untied)
-    loose = ((untied - spiked) * (high - low) ** 2 / 12.0).sum()
+    loose = _chance_order(histogram, untied - spiked)
     # Whether a spike in a wide bucket is one score or several close ones is not known.
     spike = (spiked * (high - tie)).sum() / 4.0
     above, below = high - mean, mean - low
@@ -53,6 +53,22 @@ def average_precision(histogram: ScoreHistogram) -> Estimate:
         binning_bound=bound,
         binning_sd=sqrt((loose + spike**2 + drifted**2) / P**2 + (likely**2 / 3.0) ** 2),
     )
+
+
+def _chance_order(histogram: ScoreHistogram, loose: FloatArray) -> float:
+    """The variance of the sum of precisions when loose positives mix with negatives by chance.
+
+    The pairs of p positives below n negatives of their bucket vary by p n (p + n + 1) / 12
+    (Mann and Whitney), and one more such pair takes tp / (tp + fp)^2 off the sum.
+    """
+    n = np.maximum(histogram.negatives, 0.0)
+    above_p = np.maximum(histogram.total_positives - histogram.cumulative[1, 1:], 0.0)
+    above_n = np.maximum(histogram.total_negatives - histogram.cumulative[0, 1:], 0.0)
+    # What a pair takes off changes on the way through the bucket: the mean of five places.
+    at = (np.arange(5)[:, None] + 0.5) / 5.0
+    tp, fp = above_p + at * loose, above_n + at * n
+    per_pair = (tp / np.maximum(tp + fp, 1.0) ** 2).mean(axis=0)
+    return float((per_pair**2 * loose * n * (loose + n + 1.0) / 12.0).sum())
 
 
 def _mean_precisions(

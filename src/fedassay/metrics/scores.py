@@ -85,14 +85,14 @@ def ks(histogram: ScoreHistogram) -> Estimate:
     gradient = sign * np.stack([(below - share_n[peak]) / N, (share_p[peak] - below) / P])
     # Inside a bucket the gap exceeds an end's by at most the bucket's share of one class.
     inside = np.maximum(np.abs(histogram.negatives) / N, np.abs(histogram.positives) / P)
-    error_quantile = np.maximum(gap[:-1], gap[1:]) + inside
+    furthest = np.maximum(gap[:-1], gap[1:]) + inside
     untied = np.abs(histogram.counts - histogram.ties)
     loose = np.maximum(untied[0] / N, untied[1] / P)
     return counts_estimate(
         histogram,
         value,
         gradient,
-        binning_bound=float(max(min(error_quantile.max(), 1.0) - value, 0.0)),
+        binning_bound=float(max(min(furthest.max(), 1.0) - value, 0.0)),
         binning_sd=float(loose[max(peak - 1, 0) : peak + 1].max() / sqrt(12.0)),
     )
 
@@ -129,12 +129,12 @@ def _mean_loss(histogram: ScoreHistogram, losses: Callable[[FloatArray], _Losses
     loose = ((counts + histogram.spikes**2) * (over.high - over.low) ** 2 / 12.0).sum()
     # A spike in the first or last bucket is likely one of scores that are exactly 0 or 1.
     at_ends = (histogram.spikes * (over.high - over.mean))[:, [0, -1]].sum()
-    error_quantile = np.maximum(over.high - over.mean, over.mean - over.low)
+    furthest = np.maximum(over.high - over.mean, over.mean - over.low)
     return counts_estimate(
         histogram,
         value,
         (slopes - value) / total,
-        binning_bound=float((counts * error_quantile).sum() / total) + abs(value - even),
+        binning_bound=float((counts * furthest).sum() / total) + abs(value - even),
         binning_sd=sqrt(float(loose + at_ends**2)) / total + abs(value - even) / 3.0,
     )
 

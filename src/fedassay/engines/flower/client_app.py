@@ -5,6 +5,7 @@ cause may quote a cell of the table, so that every error ends here, in one line 
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from fedassay.engines.flower.from_flower import ClientApp, Context, Message
 from fedassay.engines.flower.participant import Participant
@@ -22,6 +23,7 @@ from fedassay.errors import (
     BudgetExceeded,
     FedassayError,
     SecAggError,
+    StateStale,
     SurveyRefused,
     SurveyRepeated,
 )
@@ -36,8 +38,10 @@ def respond(
     """Answer one message, or decline it; the reason is in the site's log."""
     name = message.metadata.message_type.rpartition(".")[2]
     reply: Reply
+    called = ""
     try:
         site = Site.from_config(node_config(context.node_config, context.run_config))
+        called = site.agreement.data_id
         participant = Participant(site, str(context.node_id), f"run {context.run_id}")
         reply = Answered(stage(participant, read_question(message)))
         say(f"fedassay: answered stage {name} with {len(reply.payload):,} bytes.")
@@ -51,7 +55,7 @@ def respond(
             "(text withheld). Please report it."
         )
         reply = Declined("UnexpectedError", _SEE_LOG)
-    return Message(reply_content(reply), reply_to=message)
+    return Message(reply_content(replace(reply, site=called)), reply_to=message)
 
 
 @app.query("keys")
@@ -93,8 +97,8 @@ def report(message: Message, context: Context) -> Message:
 def _declined(error: FedassayError) -> Declined:
     """What a server learns: why its question is refused, but nothing about the site."""
     kind = type(error).__name__
-    if isinstance(error, BudgetExceeded | SurveyRepeated):
-        # What was spent before is between the site and others.
+    if isinstance(error, BudgetExceeded | SurveyRepeated | StateStale):
+        # What was spent before is between the site and others, and so is where its files are.
         return Declined(kind, _SEE_LOG)
     if isinstance(error, SurveyRefused | SecAggError):
         return Declined(kind, str(error))

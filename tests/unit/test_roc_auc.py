@@ -1,0 +1,48 @@
+"""The likely binning error of the area, against errors that are known."""
+
+import numpy as np
+import pytest
+from scipy.stats import beta
+
+from fedassay import Grid, ScoreHistogram, metrics
+
+
+def smooth_pair(buckets: int, *, rows: float) -> ScoreHistogram:
+    """Expected counts of two smooth densities, without interpolation, as in the paper."""
+    edges = Grid.uniform(buckets).edges
+    below = np.stack([beta.cdf(edges, 2, 4), beta.cdf(edges, 4, 2)])
+    return ScoreHistogram(edges, rows * np.diff(below, axis=1), smooth=False)
+
+
+@pytest.mark.parametrize("buckets", [16, 32, 64])
+def test_the_likely_error_of_even_buckets_is_their_error(buckets: int) -> None:
+    """So many rows that only the buckets' width matters; the truth has 4,096 of them."""
+    truth = metrics.roc_auc(smooth_pair(4096, rows=1e12)).value
+    estimate = metrics.roc_auc(smooth_pair(buckets, rows=1e12))
+    error = abs(estimate.value - truth)
+    assert error / 1.5 < estimate.binning_sd < 1.5 * error
+
+
+def test_one_bucket_tells_nothing_of_the_order() -> None:
+    """Any area from 0 to 1 fits; were all as likely, their standard deviation is 12^(-1/2)."""
+    histogram = ScoreHistogram(np.array([0.0, 1.0]), np.array([[5000.0], [5000.0]]))
+    estimate = metrics.roc_auc(histogram)
+    assert estimate.value == 0.5
+    assert 12**-0.5 / 1.5 < estimate.binning_sd < 1.5 * 12**-0.5
+    assert estimate.binning_bound == pytest.approx(0.5)
+
+
+def test_chance_order_inside_buckets_is_as_large_as_it_is() -> None:
+    """Rows placed evenly at random inside ten buckets, 4,000 times, against the mean square."""
+    generator = np.random.default_rng(7)
+    counts = np.array([[40.0] * 10, [30.0] * 10])
+    edges = Grid.uniform(10).edges
+    estimate = metrics.roc_auc(ScoreHistogram(edges, counts))
+    errors = []
+    for _ in range(4000):
+        n = (np.repeat(np.arange(10), 40) + generator.random(400)) / 10
+        p = (np.repeat(np.arange(10), 30) + generator.random(300)) / 10
+        area = np.searchsorted(np.sort(n), p).sum() / (len(n) * len(p))
+        errors.append(area - estimate.value)
+    spread = float(np.sqrt(np.mean(np.square(errors))))
+    assert spread / 1.3 < estimate.binning_sd < 1.3 * spread

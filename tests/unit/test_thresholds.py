@@ -1,0 +1,67 @@
+"""What a threshold inside a bucket leaves open, and intervals at the very ends."""
+
+from math import sqrt
+
+import numpy as np
+import pytest
+
+from fedassay import Grid, ScoreHistogram, metrics
+from fedassay.metrics.thresholds import confusion
+
+Z = 1.959963984540054
+
+
+def by_hand(histogram: ScoreHistogram, threshold: float, label: int) -> float:
+    """The variance of the interpolated count below a threshold, for rows even inside buckets.
+
+    A row moves the estimate by the derivative of `below` with respect to its bucket's count,
+    taken by a difference, and the truth by whether it lies below.
+    """
+    counts, edges = histogram.counts, histogram.edges
+    variance = 0.0
+    for bucket in range(histogram.buckets):
+        moved = counts.copy()
+        step = 1e-4 * counts[label].max()
+        moved[label, bucket] += step
+        up = ScoreHistogram(edges, moved).below(threshold)[0][label]
+        moved[label, bucket] -= 2.0 * step
+        down = ScoreHistogram(edges, moved).below(threshold)[0][label]
+        slope = float(up - down) / (2.0 * step)
+        lo, hi = edges[bucket], edges[bucket + 1]
+        below = min(max((threshold - lo) / (hi - lo), 0.0), 1.0)
+        variance += counts[label, bucket] * (below * (slope - 1.0) ** 2 + (1.0 - below) * slope**2)
+    return variance
+
+
+@pytest.mark.parametrize("threshold", [0.37, 0.4375, 0.49])
+def test_the_spread_at_a_threshold_knows_the_neighbours_that_bend_the_curve(
+    threshold: float,
+) -> None:
+    """Equal counts: no spike, and the curve is straight, so that chance is all there is."""
+    histogram = ScoreHistogram(Grid.uniform(8).edges, np.full((2, 8), 500.0))
+    for label in (0, 1):
+        expected = sqrt(by_hand(histogram, threshold, label))
+        spread = confusion(histogram, threshold).spread[label]
+        assert spread == pytest.approx(expected, rel=1e-3)
+
+
+def test_a_perfect_f1_of_few_rows_is_not_certain() -> None:
+    labels = [0] * 20 + [1] * 20
+    scores = [0.1] * 20 + [0.9] * 20
+    histogram = ScoreHistogram.from_scores(labels, scores)
+    for metric, rows in ((metrics.f1, 20), (metrics.precision, 20), (metrics.accuracy, 40)):
+        estimate = metric(histogram, 0.5)
+        assert estimate.value == 1.0
+        low, high = estimate.interval(0.95)
+        # Wilson's interval for all of so many.
+        assert low == pytest.approx(rows / (rows + Z * Z), rel=1e-6)
+        assert high == pytest.approx(1.0)
+
+
+def test_an_f1_of_nothing_is_not_certain() -> None:
+    histogram = ScoreHistogram.from_scores([1] * 20 + [0] * 20, [0.1] * 20 + [0.9] * 20)
+    estimate = metrics.f1(histogram, 0.5)
+    assert estimate.value == 0.0
+    low, high = estimate.interval(0.95)
+    assert low == pytest.approx(0.0, abs=1e-12)
+    assert 0.05 < high < 0.25
