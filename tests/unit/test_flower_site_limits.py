@@ -32,7 +32,8 @@ from fedassay.ledger import Charge, Ledger
 from fedassay.mechanisms import Privacy
 from fedassay.secagg import Identity
 from fedassay.tables.reading import Columns
-from tests.flowergrid import CONFIG, Clock, InProcessGrid
+from tests.clock import Clock
+from tests.flowergrid import CONFIG, InProcessGrid
 from tests.surveys import local_survey, small_survey
 
 EXACT = small_survey(minimum_reports=4)
@@ -137,7 +138,7 @@ def charges(hospital: Hospital) -> int:
 def test_exact_sums_of_a_smaller_crowd_than_a_site_allows_are_declined(tmp_path: Path) -> None:
     # Of five sites one may collude: four reports leave three honest ones, five leave four.
     sites = hospitals(tmp_path, smallest_cohort=4)
-    with pytest.raises(RoundAborted, match="5 declined stage keys, SurveyRefused"):
+    with pytest.raises(RoundAborted, match="5 declined stage keys, SiteDeclined"):
         run_over(sites)
     assert [charges(one) for one in sites] == [0] * 5
     run_over(sites, **{"minimum-reports": 5})
@@ -152,7 +153,7 @@ def test_more_epsilon_than_a_site_allows_is_declined(tmp_path: Path, privacy: st
         text, times = re.subn('largest-epsilon = "5"', 'largest-epsilon = "1"', path.read_text())
         assert times == 1
         path.write_text(text)
-    with pytest.raises((RoundAborted, TooFewReports), match=r"5 declined stage .*, SurveyRefused"):
+    with pytest.raises((RoundAborted, TooFewReports), match=r"5 declined stage .*, SiteDeclined"):
         run_over(sites, privacy=privacy, epsilon="2")
     assert [charges(one) for one in sites] == [0] * 5
     run_over(sites, privacy=privacy, epsilon="1")

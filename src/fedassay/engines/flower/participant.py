@@ -47,6 +47,7 @@ class Participant:
         client = SecAggClient.start(
             terms, survey, self._member, policy=policy, randomness=SystemRandomness()
         )
+        self.site.questions.ask()
         self.site.check_ledger(survey)
         self.site.counts(survey)
         RoundStore(self.site.rounds).begin(client)
@@ -91,6 +92,7 @@ class Participant:
             )
         policy = self.site.policy(survey)
         policy.check(survey)
+        self.site.questions.ask()
         self.site.check_ledger(survey)
         answer = answer_counts(
             survey,
@@ -100,6 +102,7 @@ class Participant:
             client_id=self.site.agreement.data_id,
             account=self.site.account(self.run),
         )
+        self.site.questions.charged()
         return answer.to_bytes()
 
     def _masked(self, client: SecAggClient, survey: Survey, inbox: bytes) -> bytes:
@@ -123,6 +126,7 @@ class Participant:
             policy=policy,
             account=self.site.account(self.run),
         )
+        self.site.questions.charged()
         return client.masked(inbox, vector_of(survey, answer))
 
     def _turn(self, question: Question, answer: Callable[[SecAggClient], bytes]) -> bytes:
