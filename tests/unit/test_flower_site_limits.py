@@ -26,6 +26,7 @@ from fedassay.errors import (
     SurveyRefused,
     TooFewReports,
 )
+from fedassay.examples import IntArray
 from fedassay.files import canonical
 from fedassay.ledger import Charge, Ledger
 from fedassay.mechanisms import Privacy
@@ -155,6 +156,33 @@ def test_more_epsilon_than_a_site_allows_is_declined(tmp_path: Path, privacy: st
         run_over(sites, privacy=privacy, epsilon="2")
     assert [charges(one) for one in sites] == [0] * 5
     run_over(sites, privacy=privacy, epsilon="1")
+    assert [charges(one) for one in sites] == [1] * 5
+
+
+@pytest.mark.parametrize(
+    ("settings", "noise"), [({}, 0), ({"privacy": "distributed", "epsilon": "1"}, 500)]
+)
+def test_counters_that_a_sum_might_not_carry_are_declined_before_the_charge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], noise: int
+) -> None:
+    """Of 2^31 each of five sites has a fifth; noise of epsilon 1 on 60 counters needs some 32."""
+
+    def counts(given: int) -> Callable[[Site, Survey], IntArray]:
+        def counted(_: Site, survey: Survey) -> IntArray:
+            made = np.zeros((2, survey.grid.cells), dtype=np.int64)
+            made[1, 2] = given
+            return made
+
+        return counted
+
+    sites = hospitals(tmp_path)
+    most = (2**31 - 1) // 5
+    monkeypatch.setattr(Site, "counts", counts(most + 1 if noise == 0 else most - 10))
+    with pytest.raises(RoundAborted):
+        run_over(sites, **settings)
+    assert [charges(one) for one in sites] == [0] * 5
+    monkeypatch.setattr(Site, "counts", counts(most - noise))
+    run_over(sites, **settings)
     assert [charges(one) for one in sites] == [1] * 5
 
 
