@@ -271,6 +271,18 @@ def test_five_sites_with_the_defaults_lose_one_and_go_on(tmp_path: Path) -> None
     assert assessment.survey.colluders == 1
 
 
+def test_a_run_chooses_colluders_as_sites_ask_for_them(tmp_path: Path) -> None:
+    pinned_sites(tmp_path, 2)
+    assert settings(tmp_path, sites=9).survey.colluders == 3
+    assert settings(tmp_path, sites=9).survey.minimum_reports == 6
+    assert settings(tmp_path, sites=9, colluders=0).survey.colluders == 0
+    # Under local privacy nobody needs to be trusted, and nobody is counted.
+    assert settings(tmp_path, privacy="local").survey.colluders == 0
+    for wrong in ("x", -1):
+        with pytest.raises(SettingInvalid, match="colluders must be"):
+            settings(tmp_path, colluders=wrong)
+
+
 def test_a_floor_is_a_third_of_the_roster_and_at_least_one(tmp_path: Path) -> None:
     assert [default_colluders(sites) for sites in (0, 2, 4, 5, 6, 9, 30)] == [1, 1, 1, 1, 2, 3, 10]
     configs = pinned_sites(tmp_path, 6)
