@@ -14,6 +14,7 @@ from fedassay.cli.launchers import (
     start_site_command,
 )
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
+from fedassay.cli.questions import questions_command
 from fedassay.engines.flower.agreement import BUDGET, LARGEST_EPSILON, Agreement
 from fedassay.engines.flower.credentials import CERTIFICATE_DAYS, make_certificates
 from fedassay.engines.flower.site_setup import (
@@ -37,6 +38,7 @@ federation_app.command("start-link")(start_link_command)
 federation_app.command("start-site")(start_site_command)
 federation_app.command("app")(app_command)
 federation_app.command("programs")(programs_command)
+federation_app.command("questions")(questions_command)
 
 
 @federation_app.command("certificates")
