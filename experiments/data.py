@@ -40,7 +40,7 @@ def _read(path: Path) -> Scored:
 def rows(examples: Examples, count: int, generator: np.random.Generator) -> Examples:
     """A random sample of rows, without replacement."""
     kept = generator.choice(len(examples), min(count, len(examples)), replace=False)
-    return Examples(examples.labels[kept], examples.scores[kept])
+    return examples.rows(kept)
 
 
 def thinned(examples: Examples, rate: float, generator: np.random.Generator) -> Examples:
@@ -49,7 +49,7 @@ def thinned(examples: Examples, rate: float, generator: np.random.Generator) -> 
     positive = np.flatnonzero(examples.labels == 1)
     few = min(len(positive), round(len(negative) * rate / (1.0 - rate)))
     kept = np.concatenate([negative, generator.choice(positive, few, replace=False)])
-    return Examples(examples.labels[kept], examples.scores[kept])
+    return examples.rows(kept)
 
 
 def halves(examples: Examples, generator: np.random.Generator) -> tuple[Examples, Examples]:
@@ -58,6 +58,6 @@ def halves(examples: Examples, generator: np.random.Generator) -> tuple[Examples
     middle = len(examples) // 2
     first, second = order[:middle], order[middle:]
     return (
-        Examples(examples.labels[first], examples.scores[first]),
-        Examples(examples.labels[second], examples.scores[second]),
+        examples.rows(first),
+        examples.rows(second),
     )

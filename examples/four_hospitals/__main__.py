@@ -38,25 +38,25 @@ def main() -> int:
 def walk(federation: Federation) -> int:
     """From keys to the report."""
     folder = federation.folder
-    out.print("1. Certificates for TLS; a folder, a ledger and keys for each of four hospitals.")
+    out.print("1. Certificates for TLS; folders, ledgers, keys: four hospitals and a clinic.")
     make_certificates(folder / "certificates", ["127.0.0.1", "localhost"])
     hospitals = open_hospitals(folder)
-    out.print(f"2. A SuperLink at {federation.address}, with TLS; it lets registered sites in.")
+    out.print(f"2. A SuperLink on loopback, and its front for sites at {federation.address}.")
     federation.start_superlink()
     federation.register(*(Path(f"{hospital.key}.pub") for hospital in hospitals))
-    out.print("3. Four SuperNodes, each with its own table.")
+    out.print("3. Five SuperNodes, each with its own table.")
     for hospital in hospitals:
         federation.start_site(hospital.name, hospital.key, hospital.config)
     federation.wait_for_sites(*(hospital.name for hospital in hospitals))
     *survivors, victim = hospitals
-    out.print(f"4. flwr run; hospital {victim.name} will be killed after the shares.")
+    out.print(f"4. flwr run; {victim.name} will be killed after the shares.")
 
     def follow(line: str) -> None:
         if line and "INFO" not in line:
             out.print(f"   {line}", markup=False, highlight=False, soft_wrap=True)
         if line.startswith(_KILL_AFTER):
             federation.kill(victim.name)
-            out.print(f"   Killed hospital {victim.name} (SIGKILL).", style="bold")
+            out.print(f"   Killed {victim.name} (SIGKILL).", style="bold")
 
     output = folder / "assessment.json"
     run = federation.run(

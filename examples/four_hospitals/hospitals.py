@@ -69,7 +69,7 @@ def open_hospitals(folder: Path, *, pinned: bool = True) -> list[Hospital]:
     hospitals = [
         open_hospital(
             folder / name,
-            Examples(everything.labels[first:last], everything.scores[first:last]),
+            everything.rows(slice(first, last)),
             pinned=pinned,
         )
         for name, first, last in zip(NAMES, ends[:-1], ends[1:], strict=True)

@@ -14,12 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
-from fedassay.engines.flower.site_lock import BIN_FOLDER
+from fedassay.engines.flower.launch_link import ANALYST_FOLDER, NAME
 
 APP = Path(__file__).parents[1] / "flower"
 _STARTED = re.compile(r"Successfully started run (\d+)")
 _CONNECTED = re.compile(r"SuperNode ID: (\d+)")
-_SERVING = "Uvicorn running"
+_SERVING = "Sites reach this SuperLink"
+_FEDASSAY = (sys.executable, "-m", "fedassay", "federation")
 _GRACE_SECONDS = 8.0
 
 
@@ -60,7 +61,9 @@ class Federation:
     """Holds `certificates/`, and gets logs and Flower's own files."""
     environment: Mapping[str, str] = field(default_factory=dict)
     port: int = field(default_factory=free_port)
+    control_port: int = field(default_factory=free_port)
     _virtual_sites: int = 0
+    _analyst: Path = Path()
     _processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def __enter__(self) -> "Federation":
@@ -77,41 +80,56 @@ class Federation:
 
     @property
     def address(self) -> str:
-        """Where sites and analysts reach the SuperLink."""
+        """Where sites reach the SuperLink: its front."""
         return f"127.0.0.1:{self.port}"
 
-    def start_superlink(self, *, virtual_sites: int = 0) -> None:
-        """A SuperLink with TLS that lets in registered SuperNodes only.
+    @property
+    def certificates(self) -> Path:
+        """The coordinator's certificates."""
+        return self.folder / "certificates"
 
-        With virtual sites it is Flower's simulation runtime instead.
-        """
-        certificates = self.folder / "certificates"
-        self._virtual_sites = virtual_sites
+    def start_superlink(self) -> None:
+        """A SuperLink behind its front, which lets in registered SuperNodes only."""
         before = self.log("superlink").count(_SERVING)
-        kind = ["--simulation"] if virtual_sites else ["--enable-supernode-auth"]
         self._start(
-            "superlink", "flower-superlink",
-            "--ssl-ca-certfile", certificates / "ca.crt",
-            "--ssl-certfile", certificates / "server.crt",
-            "--ssl-keyfile", certificates / "server.key",
-            *kind,
-            "--disable-runtime-dependency-installation",
-            "--database", self.folder / "superlink.db",
-            "--host", "127.0.0.1", "--port", self.port,
+            "superlink", *_FEDASSAY, "start-link", self.folder / "link",
+            "--certificates", self.certificates,
+            "--listen", self.address,
+            "--control-port", self.control_port,
         )  # fmt: skip
         self.wait_for("superlink", lambda log: log.count(_SERVING) > before)
-        home = self._home("analyst")
+        self._analyst = self.folder / "link" / ANALYST_FOLDER
+
+    def start_simulation(self, *, virtual_sites: int) -> None:
+        """Flower's simulation runtime, on loopback, in place of SuperLink and SuperNodes."""
+        self._virtual_sites = virtual_sites
+        self._start(
+            "superlink", command("flower-superlink"), "--simulation",
+            "--ssl-ca-certfile", self.certificates / "ca.crt",
+            "--ssl-certfile", self.certificates / "server.crt",
+            "--ssl-keyfile", self.certificates / "server.key",
+            "--disable-runtime-dependency-installation",
+            "--database", self.folder / "superlink.db",
+            "--host", "127.0.0.1", "--port", self.control_port,
+        )  # fmt: skip
+        self.wait_for("superlink", lambda log: "Uvicorn running" in log)
+        self._analyst = self.home_of("analyst", f"127.0.0.1:{self.control_port}")
+
+    def home_of(self, name: str, address: str) -> Path:
+        """What somebody's `flwr` knows: an address, and the authority's certificate."""
+        home = self._home(name)
         (home / "config.toml").write_text(
-            f'[superlink]\ndefault = "here"\n\n[superlink.here]\naddress = "{self.address}"\n'
-            f'root-certificates = "{certificates / "ca.crt"}"\n'
+            f'[superlink]\ndefault = "{NAME}"\n\n[superlink.{NAME}]\naddress = "{address}"\n'
+            f'root-certificates = "{self.certificates / "ca.crt"}"\n'
         )
+        return home
 
     def register(self, *public_keys: Path) -> None:
         """Let SuperNodes with these keys in."""
         for key in public_keys:
             self._processes[str(key)] = subprocess.Popen(
-                [command("flwr"), "supernode", "register", str(key), "here"],
-                env=self._environment("analyst"),
+                [command("flwr"), "supernode", "register", str(key), NAME],
+                env=self.environment_of(self._analyst),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -126,19 +144,24 @@ class Federation:
     def start_site(
         self, name: str, key: Path, config: Mapping[str, str], *, locked: bool = True
     ) -> None:
-        """A SuperNode with its own key and configuration.
-
-        Locked, it finds before Flower's programs those of the site, which run no app that is sent.
-        """
+        """A site: by its launcher, which runs no app that is sent, or as Flower alone has it."""
+        if locked:
+            self._start(
+                name, *_FEDASSAY, "start-site", config["where"],
+                "--superlink", self.address,
+                "--certificate", self.certificates / "ca.crt",
+                "--data", config["data"], "--score", config["score"], "--label", config["label"],
+                "--port", free_port(),
+            )  # fmt: skip
+            return
         pairs = " ".join(f'{setting}="{value}"' for setting, value in config.items())
         self._start(
-            name, "flower-supernode",
-            "--root-certificates", self.folder / "certificates" / "ca.crt",
+            name, command("flower-supernode"),
+            "--root-certificates", self.certificates / "ca.crt",
             "--superlink", self.address,
             "--auth-supernode-private-key", key,
             "--host", "127.0.0.1", "--port", free_port(),
             "--node-config", pairs,
-            path=Path(config["where"]) / BIN_FOLDER if locked else None,
         )  # fmt: skip
 
     def restart_site(
@@ -178,18 +201,19 @@ class Federation:
         *,
         on_line: Callable[[str], None] = lambda line: None,
         app: Path = APP,
+        home: Path | None = None,
     ) -> Run:
-        """`flwr run`, to its end; each line of its log is passed on as it comes."""
+        """`flwr run`, by the analyst or whose home it is, to its end, line by line."""
         pairs = " ".join(
             f"{name}='{value}'" if isinstance(value, str) else f"{name}={value}"
             for name, value in settings.items()
         )
-        arguments = ["run", str(app), "here", "--stream", "--run-config", pairs]
+        arguments = ["run", str(app), NAME, "--stream", "--run-config", pairs]
         if self._virtual_sites:
             arguments += ["--federation-config", f"num-supernodes={self._virtual_sites}"]
         process = subprocess.Popen(
             [command("flwr"), *arguments],
-            env=self._environment("analyst"),
+            env=self.environment_of(home or self._analyst),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -247,15 +271,12 @@ class Federation:
         while leftovers(self.folder) and time.monotonic() < end + _GRACE_SECONDS:
             time.sleep(0.1)
 
-    def _start(self, name: str, program: str, *arguments: object, path: Path | None = None) -> None:
-        environment = self._environment(name)
-        if path is not None:
-            environment["PATH"] = f"{path}{os.pathsep}{environment['PATH']}"
+    def _start(self, name: str, *arguments: object) -> None:
         log = (self.folder / "logs" / f"{name}.log").open("ab")
         with log:
             self._processes[name] = subprocess.Popen(
-                [command(program), *map(str, arguments)],
-                env=environment,
+                [str(argument) for argument in arguments],
+                env=self.environment_of(self._home(name)),
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -268,14 +289,14 @@ class Federation:
         home.mkdir(parents=True, exist_ok=True)
         return home
 
-    def _environment(self, name: str) -> dict[str, str]:
+    def environment_of(self, home: Path) -> dict[str, str]:
         """Quiet, quick to poll, and with a home of its own, as on a machine of its own."""
         # Every message starts a Python: let it keep what it compiled.
         inherited = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
         return {
             **inherited,
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
-            "FLWR_HOME": str(self._home(name)),
+            "FLWR_HOME": str(home),
             "FLWR_TELEMETRY_ENABLED": "0",
             "FLWR_DISABLE_UPDATE_CHECK": "1",
             "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.1",
@@ -286,7 +307,7 @@ class Federation:
 
 def leftovers(folder: Path) -> list[int]:
     """Processes of a federation in this folder that still run."""
-    mark = f"FLWR_HOME={folder / 'homes'}".encode()
+    mark = f"FLWR_HOME={folder}{os.sep}".encode()
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):

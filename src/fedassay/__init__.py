@@ -5,43 +5,50 @@ distributed or local differential privacy, after Cormode and Markov, "Federated
 Calibration and Evaluation of Binary Classifiers".
 
 >>> import fedassay
->>> survey = fedassay.design_survey(fedassay.SurveyRequest()).survey
->>> survey.guarantee.epsilon is None
-True
+>>> result = fedassay.simulate([0, 1, 0, 1] * 50, [0.1, 0.3, 0.6, 0.9] * 50, seed=0)
+>>> print(result["recall@0.5"])
+0.500 [0.404, 0.596]
+
+Names are loaded when they are first used: `import fedassay` costs next to nothing.
 """
 
-from fractions import Fraction
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from fedassay.assessment import Assessment
-from fedassay.client import Answer, ClientPolicy, answer
-from fedassay.decoding import DecodeOptions, decode
-from fedassay.errors import FedassayError
-from fedassay.estimate import Estimate, Interval, NotEnoughData
-from fedassay.examples import Examples
-from fedassay.grid import Grid
-from fedassay.hierarchy import Hierarchy, Interleaved
-from fedassay.histogram import ScoreHistogram
-from fedassay.ledger import Budget, Ledger, LedgerAccount, Part, Window
-from fedassay.mechanisms import (
-    Exact,
-    Guarantee,
-    Law,
-    Polya,
-    Privacy,
-    RandomizedResponse,
-    UnaryEncoding,
-    Unit,
-    UnitKind,
-)
-from fedassay.planning.request import LevelChoice, Preset, SurveyRequest
-from fedassay.planning.search import (
-    SurveyDesign,
-    design_survey,
-)
-from fedassay.randomness import SystemRandomness
-from fedassay.survey import EveryLevel, OneLevel, Survey
-from fedassay.tally import Tally
-from fedassay.wire import Block, Report
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from fedassay import calibration, errors, ledger, metrics, planning
+    from fedassay.api import answer, load, new_survey, plan, simulate, tally_answers
+    from fedassay.assessment import Assessment
+    from fedassay.calibration.calibrator import Calibrator, Method
+    from fedassay.client import Answer, ClientPolicy
+    from fedassay.decoding import DecodeOptions
+    from fedassay.errors import FedassayError
+    from fedassay.estimate import Estimate, Interval, NotEnoughData
+    from fedassay.examples import Examples
+    from fedassay.grid import Grid
+    from fedassay.hierarchy import Hierarchy, Interleaved
+    from fedassay.histogram import ScoreHistogram
+    from fedassay.ledger import Budget, Ledger, LedgerAccount, Part, Window
+    from fedassay.mechanisms import (
+        Exact,
+        Guarantee,
+        Law,
+        Polya,
+        Privacy,
+        RandomizedResponse,
+        UnaryEncoding,
+        Unit,
+        UnitKind,
+    )
+    from fedassay.planning.plan import Plan
+    from fedassay.planning.request import LevelChoice, Preset, SurveyRequest
+    from fedassay.planning.search import SurveyDesign
+    from fedassay.randomness import SystemRandomness
+    from fedassay.survey import EveryLevel, OneLevel, Survey
+    from fedassay.tally import Tally
+    from fedassay.wire import Block, Report
 
 __version__ = "0.1.0"
 
@@ -50,6 +57,7 @@ __all__ = [
     "Assessment",
     "Block",
     "Budget",
+    "Calibrator",
     "ClientPolicy",
     "DecodeOptions",
     "Estimate",
@@ -67,9 +75,11 @@ __all__ = [
     "Ledger",
     "LedgerAccount",
     "LevelChoice",
+    "Method",
     "NotEnoughData",
     "OneLevel",
     "Part",
+    "Plan",
     "Polya",
     "Preset",
     "Privacy",
@@ -87,6 +97,67 @@ __all__ = [
     "Window",
     "__version__",
     "answer",
-    "decode",
-    "design_survey",
+    "calibration",
+    "errors",
+    "ledger",
+    "load",
+    "metrics",
+    "new_survey",
+    "plan",
+    "planning",
+    "simulate",
+    "tally_answers",
 ]
+
+_ROOMS = ("calibration", "errors", "ledger", "metrics", "planning")
+# Where each name lives; a test compares this with the imports above.
+_NAMES_OF = {
+    "fractions": ("Fraction",),
+    "fedassay.api": ("answer", "load", "new_survey", "plan", "simulate", "tally_answers"),
+    "fedassay.assessment": ("Assessment",),
+    "fedassay.calibration.calibrator": ("Calibrator", "Method"),
+    "fedassay.client": ("Answer", "ClientPolicy"),
+    "fedassay.decoding": ("DecodeOptions",),
+    "fedassay.errors": ("FedassayError",),
+    "fedassay.estimate": ("Estimate", "Interval", "NotEnoughData"),
+    "fedassay.examples": ("Examples",),
+    "fedassay.grid": ("Grid",),
+    "fedassay.hierarchy": ("Hierarchy", "Interleaved"),
+    "fedassay.histogram": ("ScoreHistogram",),
+    "fedassay.ledger": ("Budget", "Ledger", "LedgerAccount", "Part", "Window"),
+    "fedassay.mechanisms": (
+        "Exact",
+        "Guarantee",
+        "Law",
+        "Polya",
+        "Privacy",
+        "RandomizedResponse",
+        "UnaryEncoding",
+        "Unit",
+        "UnitKind",
+    ),
+    "fedassay.planning.plan": ("Plan",),
+    "fedassay.planning.request": ("LevelChoice", "Preset", "SurveyRequest"),
+    "fedassay.planning.search": ("SurveyDesign",),
+    "fedassay.randomness": ("SystemRandomness",),
+    "fedassay.survey": ("EveryLevel", "OneLevel", "Survey"),
+    "fedassay.tally": ("Tally",),
+    "fedassay.wire": ("Block", "Report"),
+}
+_HOME_OF = {name: home for home, names in _NAMES_OF.items() for name in names}
+
+
+if not TYPE_CHECKING:  # so that a checker sees what is not there
+
+    def __getattr__(name: str) -> object:
+        if name in _ROOMS:
+            return import_module(f"fedassay.{name}")
+        if name not in _HOME_OF:
+            raise AttributeError(f"module 'fedassay' has no attribute {name!r}")
+        value = getattr(import_module(_HOME_OF[name]), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

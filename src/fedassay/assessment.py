@@ -1,19 +1,25 @@
 """The assessment: what is released from a tally, with every estimate and its errors."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from fedassay.calibration import Calibrator, Method, fit
+from fedassay.checks import require_thresholds, require_type, unknown
 from fedassay.decoding import DecodeOptions, decode, require_enough
-from fedassay.errors import FileInvalid
+from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.estimate import Estimate, NotEnoughData
-from fedassay.files import Fields, read_json, write_json
+from fedassay.estimate_table import Exact, estimate_header, estimate_rows, reasons
+from fedassay.files import Fields, as_path, read_json, write_json
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics import named_metrics
+from fedassay.metrics.named import named_metric
+from fedassay.presentation import aligned, html_table, html_text
 from fedassay.survey import Survey
 from fedassay.survey_json import survey_from_json
 from fedassay.tally import Tally
@@ -21,22 +27,140 @@ from fedassay.tally import Tally
 ASSESSMENT_FORMAT = "fedassay.assessment/2"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+_AUTO = "auto"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Assessment:
-    """A tally with the survey that it answers and the way it is read."""
+    """A tally with the survey that it answers and the way it is read; decoded once.
+
+    >>> import fedassay
+    >>> survey = fedassay.new_survey(minimum_reports=2)
+    >>> labels, scores = [0, 1, 1, 0], [0.2, 0.7, 0.4, 0.6]
+    >>> policy = fedassay.ClientPolicy(exact_sums=True)
+    >>> answers = [fedassay.answer(survey, labels, scores, policy=policy) for _ in range(9)]
+    >>> result = fedassay.tally_answers(survey, answers)
+    >>> print(result["recall@0.5"])
+    0.500 [0.290, 0.710]
+    >>> round(result.to_dict()["roc_auc"], 2)
+    0.75
+    """
 
     survey: Survey
     tally: Tally
     decode_options: DecodeOptions
     thresholds: tuple[float, ...] = (0.5,)
 
+    def __post_init__(self) -> None:
+        require_type(self.survey, Survey, "an assessment's survey", "fedassay.load reads files.")
+        require_type(self.tally, Tally, "a tally", "fedassay.tally_answers takes answers.")
+        require_type(self.decode_options, DecodeOptions, "decode_options", "Pass DecodeOptions().")
+        require_type(self.thresholds, tuple, "thresholds", "Write them as (0.5,).")
+        require_thresholds(self.thresholds)
+        self.tally.require(self.survey)
+
     def histogram(self) -> ScoreHistogram:
-        """Decode the tally; raises `TooFewReports` below the survey's minimum."""
-        return decode(self.survey, self.tally, decode_options=self.decode_options)
+        """The decoded tally; raises `TooFewReports` below the survey's minimum."""
+        return self._histogram
 
     def estimates(self) -> dict[str, Estimate]:
         """Every metric, by name."""
-        return named_metrics(self.histogram(), self.thresholds, buckets=self.decode_options.buckets)
+        return dict(self._estimates)
+
+    @cached_property
+    def _histogram(self) -> ScoreHistogram:
+        return decode(self.survey, self.tally, decode_options=self.decode_options)
+
+    @cached_property
+    def _estimates(self) -> dict[str, Estimate]:
+        return named_metrics(self._histogram, self.thresholds, buckets=self.decode_options.buckets)
+
+    def __getitem__(self, name: str) -> Estimate:
+        """One metric by name; those at a threshold, such as precision@0.3, at any."""
+        if name in self._estimates:
+            return self._estimates[name]
+        return named_metric(self._histogram, name, buckets=self.decode_options.buckets)
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the metrics."""
+        return iter(self._estimates)
+
+    def calibrate(
+        self, method: Method | str | None = None, *, monotone: bool = False
+    ) -> Calibrator:
+        """Fit a calibrator to the tally: by a method, its name, or the best one expected.
+
+        With `monotone`, a map that would change ranks is refused, and never chosen.
+
+        Guarantee: post-processing only; nothing more is spent.
+        """
+        known: dict[object, Method | None] = {None: None, _AUTO: None}
+        known |= {member: member for member in Method}
+        known |= {member.value: member for member in Method}
+        asked: object = method
+        if not isinstance(asked, str | Method | None) or asked not in known:
+            names = [_AUTO, *(member.value for member in Method)]
+            raise SettingInvalid(unknown(method, names, "a calibration method"))
+        return fit(self._histogram, known[asked], monotone=monotone)
+
+    def to_dict(self) -> dict[str, float]:
+        """Every figure as a flat float, for any experiment tracker.
+
+        A metric has its value, and `_low` and `_high` of its 95 % interval; `@` becomes
+        `_at_`, which trackers accept in names. Metrics without a value are left out.
+        """
+        flat = {"reports": float(self.reports), "examples": self._histogram.total}
+        if self.survey.epsilon is not None:
+            flat["epsilon"] = float(self.survey.epsilon)
+        for name, estimate in self._estimates.items():
+            if estimate.is_available:
+                key, (low, high) = name.replace("@", "_at_"), estimate.interval()
+                flat |= {key: estimate.value, f"{key}_low": low, f"{key}_high": high}
+        return {name: float(value) for name, value in flat.items()}
+
+    @property
+    def reports(self) -> int:
+        """How many reports were counted."""
+        return self.tally.clients(self.survey)
+
+    @property
+    def exact(self) -> Exact | None:
+        """Exact values by metric, where they are known: in simulations."""
+        return None
+
+    @property
+    def headline(self) -> str:
+        """What was gathered, and under which promise."""
+        histogram = self._histogram
+        return (
+            f"{self.reports:,} reports, {histogram.total:,.0f} examples, "
+            f"{histogram.buckets:,} buckets. {self.survey.guarantee.sentence()}"
+        )
+
+    def __str__(self) -> str:
+        """The table that the command line prints."""
+        if not self.is_complete:
+            return self._waiting
+        header = estimate_header(exact=self.exact)
+        table = aligned(header, estimate_rows(self._estimates, exact=self.exact))
+        return "\n".join([self.headline, "", table, *reasons(self._estimates)])
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.reports:,} reports, {self.survey!r}>"
+
+    def _repr_html_(self) -> str:
+        if not self.is_complete:
+            return html_text(self._waiting)
+        header = estimate_header(exact=self.exact)
+        table = html_table(header, estimate_rows(self._estimates, exact=self.exact))
+        return html_text(self.headline) + table + "".join(map(html_text, reasons(self._estimates)))
+
+    @property
+    def _waiting(self) -> str:
+        return (
+            f"{self.reports:,} reports; nothing is decoded below {self.survey.minimum_reports:,} "
+            f"on every level. {self.survey.guarantee.sentence()}"
+        )
 
     @property
     def is_complete(self) -> bool:
@@ -60,15 +184,15 @@ class Assessment:
             "estimates": estimates_json(self.estimates()),
         }
 
-    def save(self, path: Path) -> None:
+    def save(self, path: str | Path) -> None:
         """Write the assessment file, whole or not at all; below the minimum there is none."""
-        write_json(path, self.to_json())
+        write_json(as_path(path), self.to_json())
 
     @classmethod
-    def load(cls, path: Path) -> "Assessment":
+    def load(cls, path: str | Path) -> "Assessment":
         """Read an assessment file; its estimates are computed again from its counters."""
         where = str(path)
-        fields = Fields(read_json(path, ASSESSMENT_FORMAT), where)
+        fields = Fields(read_json(as_path(path), ASSESSMENT_FORMAT), where)
         fields.only(
             "format", "survey", "reports", "counters", "decode_options", "thresholds",
             "guarantee", "estimates",

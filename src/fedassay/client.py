@@ -3,13 +3,15 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
+from fedassay.checks import require_fraction, require_type, require_whole
 from fedassay.errors import SettingInvalid, SurveyRefused
 from fedassay.examples import Examples, IntArray
 from fedassay.level_draw import choose_level, hashed_level, levels_of_reports
+from fedassay.limits import check_bytes, check_counters, check_draws
 from fedassay.mechanisms import LocalMechanism, Privacy, SharingMechanism, UnitKind
 from fedassay.mechanisms.sampling import Dice
 from fedassay.randomness import Randomness
@@ -70,23 +72,35 @@ class ClientPolicy:
     """Digests of the models this client will assess; empty accepts any."""
 
     def __post_init__(self) -> None:
+        require_whole(self.smallest_cohort, "smallest_cohort", 1)
+        require_whole(self.colluders, "colluders", 0)
+        require_type(self.exact_sums, bool, "exact_sums", "Pass True or False.")
+        if self.largest_epsilon is not None:
+            require_fraction(self.largest_epsilon, "largest_epsilon")
         if self.largest_epsilon is not None and not 0 < self.largest_epsilon <= CEILING:
             raise SettingInvalid(
                 f"a client's largest epsilon must be above 0 and at most {CEILING}, the most that "
                 f"any client answers; found {float(self.largest_epsilon):g}. Common choices lie "
                 "between 0.1 and 5."
             )
+        require_type(
+            self.model_digests,
+            frozenset,
+            "model_digests",
+            "Write frozenset({digest}), one SHA-256 in hexadecimal for each model.",
+        )
 
     def check(self, survey: Survey) -> None:
         """Raise `SurveyRefused` when the survey asks for more than this client gives."""
-        self._check_crowd(survey)
         self._check_epsilon(survey)
+        self._check_crowd(survey)
         most = most_cells(survey.privacy)
         if survey.grid.cells > most:
             raise SurveyRefused(
                 f"this client answers {survey.privacy.value} surveys of at most {most:,} cells; "
                 f"this one has {survey.grid.cells:,}. Start a survey with fewer cells."
             )
+        check_draws(survey)
         if self.model_digests and survey.model_digest not in self.model_digests:
             raise SurveyRefused(
                 "this client assesses only models it knows; the survey names another, or none. "
@@ -94,17 +108,17 @@ class ClientPolicy:
             )
 
     def _check_crowd(self, survey: Survey) -> None:
-        honest = survey.minimum_reports - survey.colluders
-        if honest < self.smallest_cohort:
-            raise SurveyRefused(
-                f"this client answers only in a crowd of at least {self.smallest_cohort}; the "
-                f"survey guarantees {honest}. Raise its minimum_reports."
-            )
         if survey.colluders < self.colluders:
             raise SurveyRefused(
                 f"this client answers only where {self.colluders} others may work together with "
                 f"the server and learn nothing more; the survey withstands {survey.colluders}. "
                 f"Set its colluders to {self.colluders}, and minimum_reports so much higher."
+            )
+        honest = survey.minimum_reports - survey.colluders
+        if honest < self.smallest_cohort:
+            raise SurveyRefused(
+                f"this client answers only in a crowd of at least {self.smallest_cohort}; the "
+                f"survey guarantees {honest}. Raise its minimum_reports."
             )
 
     def _check_epsilon(self, survey: Survey) -> None:
@@ -135,11 +149,24 @@ class Account(Protocol):
         """Record the survey's cost for good, or raise `SurveyRefused`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Answer:
     """All that ever leaves a client: one report, or blocks of locally private ones."""
 
     messages: tuple[Message, ...]
+
+    def __post_init__(self) -> None:
+        messages: Any = self.messages
+        fits = isinstance(messages, tuple) and len(messages) > 0
+        if not fits or not all(isinstance(message, Message) for message in messages):
+            raise SettingInvalid(
+                "an answer is a tuple of reports or blocks; found something else. "
+                "Make it with fedassay.answer."
+            )
+
+    def __repr__(self) -> str:
+        reports = sum(message.reports for message in self.messages)
+        return f"<Answer: {reports:,} report{'s' if reports > 1 else ''}>"
 
     def to_bytes(self) -> bytes:
         """The content of a report file."""
@@ -159,7 +186,17 @@ def answer(
 
     Guarantee: that of `survey.guarantee`, provided the randomness is secret, which is
     checked. With an account it is charged after all checks and before any noise is drawn.
+
+    >>> import fedassay
+    >>> from fedassay import ClientPolicy, Examples, SystemRandomness
+    >>> survey = fedassay.new_survey(privacy="local", epsilon=1, clients=1000)
+    >>> rows = Examples([0, 1], [0.2, 0.7])
+    >>> answer(survey, rows, randomness=SystemRandomness(), policy=ClientPolicy())
+    <Answer: 2 reports>
     """
+    require_type(survey, Survey, "a survey", "fedassay.load reads survey files.")
+    require_type(examples, Examples, "what a client answers with", "Pass Examples(y, s).")
+    require_type(policy, ClientPolicy, "a client's policy", "Pass ClientPolicy().")
     policy.check(survey)
     counts = survey.grid.count(examples)
     return answer_counts(
@@ -185,7 +222,7 @@ def answer_counts(
     if not randomness.is_secret:
         raise SettingInvalid(
             "a client must answer with SystemRandomness; found a repeatable source, which "
-            "protects nobody. Use engines.simulation to simulate."
+            "protects nobody. Use fedassay.simulate to simulate."
         )
     policy.check(survey)
     if (
@@ -209,11 +246,10 @@ def _check_counts(survey: Survey, leaf_counts: IntArray) -> None:
             "this survey is for clients that hold an example; this one has none. "
             "Do not answer, or start a survey that allows empty clients."
         )
-    if not survey.is_local and int(leaf_counts.sum()) >= 2**31:
-        raise SurveyRefused(
-            "a report's counters must stay below 2^31; found more examples than that. "
-            "Split the table."
-        )
+    if survey.is_local:
+        check_bytes(survey, rows_counted(survey, int(leaf_counts.sum())))
+    else:
+        check_counters(survey, leaf_counts)
 
 
 def rows_counted(survey: Survey, rows: int) -> int:
@@ -265,9 +301,9 @@ def _report(
             shares.append(mechanism.share(counts, randomness=randomness).ravel())
     counters = np.concatenate(shares)
     if np.abs(counters).max() >= 2**31:
+        # Counts were checked with more noise than this: once in 2^40 answers.
         raise SurveyRefused(
-            "a report's counters must stay below 2^31; found more examples than that. "
-            "Split the table."
+            "a report's counters must stay below 2^31; noise pushed one beyond. Split the table."
         )
     return Report(survey.fingerprint, randomness.bytes(REPORT_ID_BYTES), counters, level)
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fedassay.checks import require_type, require_whole
 from fedassay.errors import TooFewReports
 from fedassay.examples import FloatArray
 from fedassay.hierarchy import Hierarchy
@@ -20,6 +21,8 @@ from fedassay.reconcile import fit_leaves, prefix_leaves, reconcile
 from fedassay.survey import OneLevel, Survey
 from fedassay.tally import Tally
 
+MAX_BUCKETS = 2**16
+
 PerLevel = tuple[FloatArray, ...]
 
 
@@ -33,6 +36,12 @@ class DecodeOptions:
     """Fit all levels together by least squares, instead of naive prefix sums."""
     buckets: int | None = None
     """Read areas and scores from this many quantile buckets, instead of from the cells."""
+
+    def __post_init__(self) -> None:
+        require_type(self.smooth, bool, "whether to interpolate smoothly")
+        require_type(self.reconcile, bool, "whether to reconcile levels")
+        if self.buckets is not None:
+            require_whole(self.buckets, "buckets", 1, MAX_BUCKETS)
 
 
 def decode(survey: Survey, tally: Tally, *, decode_options: DecodeOptions) -> ScoreHistogram:
@@ -54,6 +63,9 @@ def decode(survey: Survey, tally: Tally, *, decode_options: DecodeOptions) -> Sc
     >>> decode(survey, tally, decode_options=DecodeOptions()).counts.tolist()
     [[4.0, 1.0], [0.0, 3.0]]
     """
+    require_type(survey, Survey, "a survey", "fedassay.load reads survey files.")
+    require_type(tally, Tally, "a tally", "fedassay.tally_answers takes answers.")
+    require_type(decode_options, DecodeOptions, "decode_options", "Pass DecodeOptions().")
     tally.require(survey)
     require_enough(survey, tally)
     if survey.is_exact and not isinstance(survey.level_policy, OneLevel):

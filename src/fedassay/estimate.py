@@ -1,12 +1,18 @@
 """A figure with what is known about its error."""
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from functools import lru_cache
-from math import exp, inf, isfinite, isnan, log, nan, sqrt
+from math import ceil, exp, inf, isfinite, isnan, log, log10, nan, sqrt
 from typing import NamedTuple
 
+from fedassay.checks import require_member, shown
+from fedassay.errors import SettingInvalid
 from fedassay.extras import needed_for
+from fedassay.presentation import html_text
+
+_FEWEST_DIGITS, _MOST_DIGITS = 3, 6
+_SDS = ("noise_sd", "sampling_sd", "binning_bound", "binning_sd")
 
 
 class Shape(Enum):
@@ -30,7 +36,7 @@ class Interval(NamedTuple):
         return isinstance(value, int | float) and self.low <= value <= self.high
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Estimate:
     """A value, and its three kinds of error.
 
@@ -39,11 +45,17 @@ class Estimate:
     (`def:wellbehaved`) or tied, and is part of the interval; `binning_bound` is the most
     it can be, however scores lie inside the buckets.
 
-    >>> Estimate(0.9, sampling_sd=0.01).interval()
+    >>> auc = Estimate(0.9, sampling_sd=0.01)
+    >>> print(auc)
+    0.900 [0.880, 0.920]
+    >>> auc.interval(0.95)
     Interval(low=0.88..., high=0.91...)
+    >>> f"{auc:.2f}", float(auc)
+    ('0.90', 0.9)
     """
 
     value: float
+    _: KW_ONLY
     noise_sd: float = 0.0
     sampling_sd: float = 0.0
     binning_bound: float = 0.0
@@ -52,6 +64,41 @@ class Estimate:
     trials: float = inf
     """The denominator of a proportion, or the examples behind an area, for score intervals."""
 
+    def __post_init__(self) -> None:
+        require_member(self.shape, Shape, "an estimate's shape", door="fedassay.metrics")
+        for name in ("value", *_SDS, "trials"):
+            number = getattr(self, name)
+            # A comparison with a text raises, one with NaN is false: NaN means "not known".
+            if isinstance(number, str | bool) or not hasattr(number, "__float__"):
+                raise SettingInvalid(
+                    f"an estimate's {name} must be a number; found {shown(number)}. Pass a float."
+                )
+            if name != "value" and number < 0.0:
+                raise SettingInvalid(
+                    f"an estimate's {name} must not be negative; found {number:g}. "
+                    "Take the square root of a variance."
+                )
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.value, spec) if spec else str(self)
+
+    def __str__(self) -> str:
+        """The value and its 95 % interval, with as many digits as the interval deserves."""
+        low, high = self.interval()
+        half = (high - low) / 2.0
+        digits = ceil(-log10(half)) if isfinite(half) and half > 0.0 else 0
+        digits = min(max(digits, _FEWEST_DIGITS), _MOST_DIGITS)
+        return f"{self.value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self}>"
+
+    def _repr_html_(self) -> str:
+        return html_text(str(self))
+
     @property
     def is_available(self) -> bool:
         """Whether there was enough data for a value."""
@@ -59,6 +106,7 @@ class Estimate:
 
     def interval(self, confidence: float = 0.95, *, population: bool = True) -> Interval:
         """Cover the population's value, or with `population=False` that of these very rows."""
+        check_confidence(confidence)
         z = normal_quantile(0.5 + confidence / 2.0)
         rest = self.noise_sd**2 + self.binning_sd**2
         if not population:
@@ -72,16 +120,37 @@ class Estimate:
         return Interval(self.value - half, self.value + half)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class NotEnoughData(Estimate):
     """No value, and why: what a metric returns instead of nonsense."""
 
     value: float = nan
+    _: KW_ONLY
     reason: str = ""
+
+    def __str__(self) -> str:
+        return f"not enough data: {self.reason}" if self.reason else "not enough data"
 
     def interval(self, confidence: float = 0.95, *, population: bool = True) -> Interval:
         """Everything is possible."""
+        check_confidence(confidence)
         return Interval(-inf, inf)
+
+
+def check_confidence(confidence: object) -> None:
+    """Raise unless a confidence lies inside (0, 1).
+
+    >>> check_confidence(95)
+    Traceback (most recent call last):
+    fedassay.errors.SettingInvalid: a confidence lies between 0 and 1; found 95. Write 0.95 ...
+    """
+    remedy = "Usual is 0.95."
+    if isinstance(confidence, int | float):
+        if 0.0 < confidence < 1.0:
+            return
+        if 1.0 < confidence < 100.0:
+            remedy = f"Write {confidence / 100:g} for {confidence:g} %."
+    raise SettingInvalid(f"a confidence lies between 0 and 1; found {shown(confidence)}. {remedy}")
 
 
 @lru_cache(maxsize=32)

@@ -1,31 +1,41 @@
 """Scores with labels, checked once: the only place where raw data is validated."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fedassay.errors import ColumnTypeInvalid, LabelInvalid, NoRows, ScoreOutOfRange, ValueMissing
+from fedassay.checks import require_type, require_whole
+from fedassay.errors import (
+    ColumnTypeInvalid,
+    LabelInvalid,
+    NoRows,
+    ScoreOutOfRange,
+    SettingInvalid,
+    ValueMissing,
+)
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 LabelArray = npt.NDArray[np.uint8]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, init=False, repr=False)
 class Examples:
     """Scores in [0, 1] with labels 0 or 1, as read-only arrays of equal length.
 
-    >>> Examples.of([0, 1, 1], [0.2, 0.62, 1.0]).positives
-    2
+    Making one checks raw labels and scores; messages withhold their values.
+
+    >>> examples = Examples([0, 1, 1], [0.2, 0.62, 1.0])
+    >>> examples.positives, len(examples.rows(slice(2)))
+    (2, 2)
     """
 
     labels: LabelArray
     scores: FloatArray
 
-    @classmethod
-    def of(cls, y_true: npt.ArrayLike, y_score: npt.ArrayLike) -> "Examples":
-        """Check raw labels and scores; messages withhold their values."""
+    def __init__(self, y_true: npt.ArrayLike, y_score: npt.ArrayLike) -> None:
         scores = checked_scores(y_score)
         labels = checked_labels(y_true)
         if len(labels) != len(scores):
@@ -33,9 +43,26 @@ class Examples:
                 f"there must be one label per score; found {len(labels)} labels and "
                 f"{len(scores)} scores. Pass columns of the same table."
             )
-        labels.flags.writeable = False
-        scores.flags.writeable = False
-        return cls(labels, scores)
+        self._hold(labels, scores)
+
+    @classmethod
+    def of(cls, y_true: npt.ArrayLike, y_score: npt.ArrayLike) -> "Examples":
+        """The same as the constructor."""
+        return cls(y_true, y_score)
+
+    def _hold(self, labels: LabelArray, scores: FloatArray) -> None:
+        for name, column in (("labels", labels), ("scores", scores)):
+            column.flags.writeable = False
+            object.__setattr__(self, name, column)
+
+    def rows(self, index: slice | npt.NDArray[np.generic]) -> "Examples":
+        """Some of these rows, by position or mask; they were checked before."""
+        chosen = object.__new__(Examples)
+        chosen._hold(self.labels[index], self.scores[index])
+        return chosen
+
+    def __repr__(self) -> str:
+        return f"<Examples: {len(self):,} rows>"
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -62,6 +89,25 @@ class ScoredClients:
     examples: Examples
     client_of_row: IntArray | None
     clients: int
+
+    def __post_init__(self) -> None:
+        require_type(self.examples, Examples, "a cohort's examples", "Pass Examples(y, s).")
+        require_whole(self.clients, "a cohort's clients", 0)
+        rows = len(self.examples)
+        owner: Any = self.client_of_row
+        if owner is None:
+            if self.clients < rows:
+                raise SettingInvalid(
+                    f"without a client column each of {rows} rows is a client; found "
+                    f"{self.clients} clients. Say which client holds each row."
+                )
+            return
+        fits = isinstance(owner, np.ndarray) and owner.shape == (rows,) and owner.dtype.kind in "iu"
+        if not fits or (rows and not (owner.min() >= 0 and owner.max() < self.clients)):
+            raise SettingInvalid(
+                f"a cohort needs the number of a client, from 0 to {self.clients - 1}, for each "
+                f"of {rows} rows; found something else. Number the clients from 0."
+            )
 
 
 def checked_scores(y_score: npt.ArrayLike) -> FloatArray:
@@ -119,7 +165,18 @@ def checked_labels(y_true: npt.ArrayLike) -> LabelArray:
 
 
 def _one_column(values: npt.ArrayLike, what: str) -> npt.NDArray[np.generic]:
-    raw = np.asarray(values)
+    try:
+        raw = np.asarray(values)
+    except ValueError as error:
+        raise ColumnTypeInvalid(
+            f"{what} must be one column of numbers; found rows of different lengths. "
+            "Pass a list, an array or a column of a table."
+        ) from error
+    if raw.ndim == 0:
+        raise ColumnTypeInvalid(
+            f"{what} must be one column of numbers; found a single {type(values).__name__}. "
+            "Pass a list, an array or a column of a table."
+        )
     if raw.ndim == 2 and raw.shape[1] == 1:
         raw = raw[:, 0]
     if raw.ndim != 1:

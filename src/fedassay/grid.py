@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fedassay.checks import require_type, require_whole
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.examples import (
     Examples,
@@ -28,7 +29,7 @@ _FEW_SPLITS = 16
 _ISOLATION = 2.0**-20
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Grid:
     """Leaf cells (lo, hi] over [0, 1]; the first cell also holds 0.
 
@@ -45,7 +46,15 @@ class Grid:
     _hash: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        edges = np.array(self.edges, dtype=np.float64)
+        try:
+            edges = np.array(self.edges, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise SettingInvalid(
+                "grid edges must be numbers from 0 to 1; found something else. "
+                "Use Grid.uniform(cells), or pass a list of numbers."
+            ) from error
+        if self.rule is not None:
+            require_type(self.rule, GridRule, "a grid's rule", "Use Grid.by_rule.")
         _check_edges(edges)
         edges.flags.writeable = False
         object.__setattr__(self, "edges", edges)
@@ -60,6 +69,10 @@ class Grid:
 
     def __hash__(self) -> int:
         return self._hash
+
+    def __repr__(self) -> str:
+        rule = "by edges" if self.rule is None else self.rule.kind.value
+        return f"<Grid: {self.cells:,} cells, {rule}>"
 
     @property
     def cells(self) -> int:
@@ -98,7 +111,7 @@ class Grid:
     @classmethod
     def explicit(cls, edges: npt.ArrayLike) -> "Grid":
         """Edges as given, from 0 to 1."""
-        return cls(np.asarray(edges, dtype=np.float64))
+        return cls(edges)  # type: ignore[arg-type]  # the constructor converts and checks
 
     @classmethod
     def given_classifier(cls, threshold: float) -> "Grid":
@@ -191,8 +204,10 @@ class Grid:
             return {"kind": "edges", "edges": self.edges.tolist()}
         made = self.rule.edges()
         content: dict[str, Any] = {"kind": self.rule.kind.value, "cells": self.rule.cells}
-        without = np.flatnonzero(~np.isin(made, self.edges)).tolist()
-        added = self.edges[~np.isin(self.edges, made)].tolist()
+        if np.array_equal(made, self.edges):
+            return content
+        without = np.flatnonzero(_is_missing(made, self.edges)).tolist()
+        added = self.edges[_is_missing(self.edges, made)].tolist()
         if without or added:
             content |= {"without": without, "with": added}
         return content
@@ -231,10 +246,14 @@ class Grid:
     def count(self, examples: Examples) -> IntArray:
         """Count examples per label and cell; rows 0 and 1 are negatives and positives.
 
+        >>> Grid.uniform(2).count(Examples([0, 1, 1], [0.2, 0.62, 1.0])).tolist()
+        [[1, 0], [0, 2]]
+
         One pass in chunks that stay in cache: scores fall into a fine dyadic grid by one
         multiplication, which is exact, and only those in a fine cell that an edge
         splits are searched for.
         """
+        require_type(examples, Examples, "what is counted", "Pass Examples(y, s).")
         if len(examples) <= _FEW_ROWS:
             return self._count_by_search(examples.scores, examples.labels)
         table = _fine_table(self)
@@ -292,12 +311,16 @@ def _fine_table(grid: Grid) -> _FineTable:
     )
 
 
+def _is_missing(values: FloatArray, edges: FloatArray) -> npt.NDArray[np.bool_]:
+    """Which values, all in [0, 1], are not among rising edges from 0 to 1."""
+    missing: npt.NDArray[np.bool_] = edges[np.searchsorted(edges, values)] != values
+    return missing
+
+
 def _check_cell_count(cells: int) -> None:
-    if not 1 <= cells <= MAX_CELLS:
-        raise SettingInvalid(
-            f"a grid has between 1 and {MAX_CELLS} cells; found {cells}. Choose fewer levels "
-            "or a smaller fan-out."
-        )
+    require_whole(
+        cells, "a grid's cells", 1, MAX_CELLS, "Choose fewer levels or a smaller fan-out."
+    )
 
 
 def _check_edges(edges: FloatArray) -> None:

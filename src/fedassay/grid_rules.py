@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from fedassay.errors import SettingInvalid
+from fedassay.checks import require_member, require_whole
 from fedassay.examples import FloatArray
 
 MAX_CELLS = 2**20
@@ -18,6 +18,7 @@ MAX_CELLS = 2**20
 MOST_CUBIC_CELLS = 2**16
 # scikit-learn clips probabilities to [eps, 1 - eps] in its log loss; eps is 2^-52.
 EPS_BITS = 52
+_MOST_KEPT_CELLS = 2**15
 
 
 class RuleKind(Enum):
@@ -43,16 +44,21 @@ class GridRule:
     cells: int
 
     def __post_init__(self) -> None:
+        require_member(self.kind, RuleKind, "a grid rule's kind", door="Grid.uniform(cells)")
         most = MOST_CUBIC_CELLS if self.kind is RuleKind.CUBIC else MAX_CELLS
-        if not 1 <= self.cells <= most:
-            raise SettingInvalid(
-                f"a {self.kind.value} grid has between 1 and {most} cells; found {self.cells}. "
-                "Choose fewer levels or a smaller fan-out."
-            )
+        require_whole(
+            self.cells,
+            f"the cells of a {self.kind.value} grid",
+            1,
+            most,
+            "Choose fewer levels or a smaller fan-out.",
+        )
 
     def edges(self) -> FloatArray:
         """All edges, from 0 to 1."""
-        return _edges(self.kind, self.cells)
+        # What strangers ask for is not kept: 64 grids of a million cells are 512 MiB.
+        make = _edges if self.cells <= _MOST_KEPT_CELLS else _edges.__wrapped__
+        return make(self.kind, self.cells)
 
 
 @lru_cache(maxsize=64)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fedassay.checks import require_type, require_whole
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.examples import IntArray
 from fedassay.files import Fields
@@ -87,15 +88,15 @@ class Hierarchy(Levels):
     cells_per_level: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not 1 <= self.leaves <= MAX_CELLS:
-            raise SettingInvalid(
-                f"a hierarchy has between 1 and {MAX_CELLS} leaves; found {self.leaves}."
-            )
+        require_whole(self.leaves, "a hierarchy's leaves", 1, MAX_CELLS)
+        require_type(self.fanouts, tuple, "a hierarchy's fan-outs", "Write them as (2, 2, 2).")
         if not 1 <= len(self.fanouts) <= MAX_TREE_LEVELS:
             raise SettingInvalid(
                 f"a hierarchy has between 1 and {MAX_TREE_LEVELS} levels; found "
                 f"{len(self.fanouts)}."
             )
+        for fanout in self.fanouts:
+            require_whole(fanout, "a fan-out", 1)
         if min(self.fanouts) < (1 if self.leaves == 1 else 2):
             raise SettingInvalid(
                 f"every fan-out must be at least 2; found {min(self.fanouts)}. Drop that level."
@@ -118,8 +119,7 @@ class Hierarchy(Levels):
     @classmethod
     def regular(cls, leaves: int, fanout: int) -> "Hierarchy":
         """The same fan-out at every level, as many levels as the leaves need."""
-        if fanout < 2:
-            raise SettingInvalid(f"a fan-out must be at least 2; found {fanout}.")
+        require_whole(fanout, "a fan-out", 2)
         height = 1
         while fanout**height < leaves:
             height += 1
@@ -160,14 +160,8 @@ class Interleaved(Levels):
     cells_per_level: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not 2 <= self.leaves <= MAX_DENSE:
-            raise SettingInvalid(
-                f"interleaved levels have between 2 and {MAX_DENSE} leaves; found {self.leaves}."
-            )
-        if not 1 <= self.step < self.leaves:
-            raise SettingInvalid(
-                f"the step between cuts must be from 1 to {self.leaves - 1}; found {self.step}."
-            )
+        require_whole(self.leaves, "the leaves of interleaved levels", 2, MAX_DENSE)
+        require_whole(self.step, "the step between cuts", 1, self.leaves - 1)
         cells = tuple(len(self.starts(level)) for level in range(self.step))
         object.__setattr__(self, "cells_per_level", cells)
 

@@ -6,12 +6,14 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from fedassay.checks import require_thresholds, require_type, require_whole
 from fedassay.errors import SettingInvalid
 from fedassay.examples import Examples, FloatArray, IntArray
 from fedassay.extras import needed_for
 from fedassay.grid import Grid
 from fedassay.interpolation import cubic, monotone_slopes
 from fedassay.noise import NoiseModel, NoNoise, merged
+from fedassay.presentation import html_text
 
 _ROUNDING = 1.0 + 1e-12
 _NARROW = 2.0**-10
@@ -19,7 +21,7 @@ _NARROW = 2.0**-10
 _NARROWEST = 2.0**-900
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ScoreHistogram:
     """Counts of negatives and positives per bucket (lo, hi], as decoded.
 
@@ -35,16 +37,53 @@ class ScoreHistogram:
     smooth: bool = True
 
     def __post_init__(self) -> None:
+        for name in ("edges", "counts"):
+            array = getattr(self, name)
+            if not isinstance(array, np.ndarray) or array.dtype != np.float64:
+                raise SettingInvalid(
+                    f"a histogram's {name} must be a numpy array of float64; found "
+                    f"{type(array).__name__}. Use ScoreHistogram.from_scores(y, s), or "
+                    "np.asarray(..., dtype=float)."
+                )
+        if self.edges.ndim != 1 or len(self.edges) < 2 or not (np.diff(self.edges) > 0.0).all():
+            raise SettingInvalid(
+                "a histogram's edges must rise strictly in one row of two or more; these do not. "
+                "Sort them and drop repeats."
+            )
+        if not (self.edges[0] >= 0.0 and self.edges[-1] <= 1.0):
+            raise SettingInvalid(
+                f"a histogram's edges must lie in [0, 1]; found {self.edges[0]:g} to "
+                f"{self.edges[-1]:g}. Map scores to [0, 1] first."
+            )
+        require_type(self.smooth, bool, "whether a histogram is smooth")
         if self.counts.shape != (2, len(self.edges) - 1):
             raise SettingInvalid(
                 f"a histogram with {len(self.edges)} edges needs counts of shape "
                 f"(2, {len(self.edges) - 1}); found {self.counts.shape}."
+            )
+        if not np.isfinite(self.counts).all():
+            raise SettingInvalid(
+                "a histogram's counts must be finite; found infinite or missing ones. "
+                "Leave them out."
             )
         for name in ("edges", "counts"):
             # A view of its own: the caller's array stays writeable.
             frozen = getattr(self, name).view()
             frozen.flags.writeable = False
             object.__setattr__(self, name, frozen)
+
+    def __str__(self) -> str:
+        noise = "exact" if self.noise.is_zero else "with privacy noise"
+        return (
+            f"{self.total:,.0f} examples, {self.total_positives:,.0f} positive, in "
+            f"{self.buckets:,} buckets, {noise}"
+        )
+
+    def __repr__(self) -> str:
+        return f"<ScoreHistogram: {self}>"
+
+    def _repr_html_(self) -> str:
+        return html_text(str(self))
 
     @classmethod
     def from_scores(
@@ -56,7 +95,7 @@ class ScoreHistogram:
         3.0
         """
         chosen = Grid.fine() if grid is None else grid
-        examples = Examples.of(y_true, y_score).require_rows()
+        examples = Examples(y_true, y_score).require_rows()
         return cls(chosen.edges, chosen.count(examples).astype(np.float64))
 
     @property
@@ -128,8 +167,7 @@ class ScoreHistogram:
 
         A threshold on an edge gives the exact cumulative count and a fraction of 0.
         """
-        if not 0.0 <= threshold <= 1.0:
-            raise SettingInvalid(f"a threshold must lie in [0, 1]; found {threshold}. Scores do.")
+        require_thresholds([threshold])
         bucket = int(np.searchsorted(self.edges, threshold, side="right")) - 1
         if bucket >= self.buckets:
             return self.cumulative[:, -1], self.buckets - 1, 1.0
@@ -231,8 +269,7 @@ class ScoreHistogram:
         >>> h.equi_depth(10).counts.sum(axis=0).max()
         np.float64(10.0)
         """
-        if buckets < 1:
-            raise SettingInvalid(f"buckets must be at least 1; found {buckets}.")
+        require_whole(buckets, "buckets", 1)
         share = self.total / buckets
         below = np.maximum.accumulate(self.cumulative.sum(axis=0))
         kept = [0]

@@ -5,10 +5,12 @@ import re
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
+from fedassay.checks import require_fraction, require_type
 from fedassay.errors import SettingInvalid
-from fedassay.files import PUBLIC, canonical, write_whole
+from fedassay.files import PUBLIC, as_path, canonical, write_whole
 from fedassay.grid import Grid
 from fedassay.hierarchy import AnyLevels, Hierarchy, Interleaved
 from fedassay.mechanisms import (
@@ -22,6 +24,8 @@ from fedassay.mechanisms import (
     RandomizedResponse,
     Unit,
 )
+from fedassay.mechanisms.partial_noise import epsilon_of_partial_noise
+from fedassay.presentation import html_text
 
 SURVEY_FORMAT = "fedassay.survey/2"
 MAX_CLIENTS = 2**31
@@ -60,10 +64,20 @@ class OneLevel:
         return {"kind": "one", "client_fractions": fractions, "by_hash": self.by_hash}
 
     def __post_init__(self) -> None:
-        if not self.client_fractions or not all(
-            isinstance(fraction, Fraction) for fraction in self.client_fractions
-        ):
-            raise SettingInvalid("the levels' shares of clients must be Fractions, one or more.")
+        require_type(
+            self.client_fractions,
+            tuple,
+            "the levels' shares of clients",
+            "Write them as (Fraction(1, 2), Fraction(1, 2)).",
+        )
+        if not self.client_fractions:
+            raise SettingInvalid(
+                "the levels' shares of clients must be one or more; found none. "
+                "Use EveryLevel() where clients report on all."
+            )
+        for fraction in self.client_fractions:
+            require_fraction(fraction, "a level's share of clients")
+        require_type(self.by_hash, bool, "by_hash")
         if min(self.client_fractions) <= 0 or sum(self.client_fractions) != 1:
             raise SettingInvalid(
                 "the levels' shares of clients must be positive and add up to 1; found "
@@ -79,7 +93,7 @@ class OneLevel:
 LevelPolicy = EveryLevel | OneLevel
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Survey:
     """One question to all clients: grid, hierarchy, mechanism per level, and the promise.
 
@@ -152,6 +166,23 @@ class Survey:
         digest = hashlib.sha256(canonical(self.to_json())).digest()
         object.__setattr__(self, "fingerprint", digest)
 
+    def __str__(self) -> str:
+        levels = self.hierarchy.levels
+        return (
+            f"Survey {self.fingerprint.hex()[:12]}: {self.privacy.value} privacy, "
+            f"{self.grid.cells:,} cells in {levels:,} level{'s' if levels > 1 else ''}, at least "
+            f"{self.minimum_reports:,} reports. {self.guarantee.sentence()}"
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"<Survey {self.fingerprint.hex()[:12]}: {self.privacy.value}, "
+            f"{self.grid.cells:,} cells>"
+        )
+
+    def _repr_html_(self) -> str:
+        return html_text(str(self))
+
     def _check_types(self) -> None:
         """Choices are members of their types, never texts that look like them."""
         wanted: dict[str, tuple[type, ...]] = {
@@ -163,14 +194,12 @@ class Survey:
             "minimum_reports": (int,),
             "colluders": (int,),
             "allow_empty": (bool,),
+            "mechanisms": (tuple,),
+            "model_digest": (str, NoneType),
         }
         for name, kinds in wanted.items():
-            value = getattr(self, name)
-            if not isinstance(value, kinds) or (kinds == (int,) and isinstance(value, bool)):
-                raise SettingInvalid(
-                    f"a survey's {name} must be a {' or '.join(k.__name__ for k in kinds)}; found "
-                    f"{value!r:.40}. fedassay.new_survey takes texts and numbers."
-                )
+            remedy = "fedassay.new_survey takes texts and numbers."
+            require_type(getattr(self, name), kinds, f"a survey's {name}", remedy)
 
     def _check_privacy(self) -> None:
         """The mechanisms are those of the privacy model."""
@@ -264,7 +293,20 @@ class Survey:
             trust=trust,
             minimum_reports=self.minimum_reports,
             colluders=self.colluders,
+            participant_epsilon=self._participant_epsilon(),
         )
+
+    def _participant_epsilon(self) -> float | None:
+        """What epsilon is towards a client that knows its own share of the noise."""
+        left = Fraction(self.minimum_reports - 1, self.minimum_reports - self.colluders)
+        known = [
+            epsilon_of_partial_noise(m.epsilon, m.sensitivity, left)
+            for m in self.mechanisms
+            if isinstance(m, Polya)
+        ]
+        if not known:
+            return None
+        return max(known) if isinstance(self.level_policy, OneLevel) else sum(known)
 
     @property
     def epsilon(self) -> Fraction | None:
@@ -296,4 +338,4 @@ class Survey:
         It is the canonical JSON and a newline: without that newline, the fingerprint is
         the SHA-256 of the file itself.
         """
-        write_whole(Path(path), canonical(self.to_json()) + b"\n", mode=PUBLIC)
+        write_whole(as_path(path), canonical(self.to_json()) + b"\n", mode=PUBLIC)

@@ -2,14 +2,17 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
+from fedassay.checks import require_whole
 from fedassay.errors import (
     CountOverflow,
     FileInvalid,
     ReportDuplicate,
     ReportMalformed,
+    SettingInvalid,
     SurveyMismatch,
 )
 from fedassay.examples import IntArray
@@ -19,7 +22,7 @@ from fedassay.survey import EveryLevel, OneLevel, Survey
 from fedassay.wire import Block, Message, local_mechanism
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Tally:
     """A commutative monoid: `Tally.zero(survey)` and `+`, within one survey.
 
@@ -34,12 +37,17 @@ class Tally:
     report_ids: ReportIds = field(default_factory=ReportIds)
 
     def __post_init__(self) -> None:
+        _check(self)
         if len(self.counters) and np.abs(self.counters).max() >= 2**31:
             raise CountOverflow(
                 "sums must stay below 2^31, because secure aggregation counts modulo 2^32; "
                 "found a larger one. Tally fewer clients at a time."
             )
         self.counters.flags.writeable = False
+
+    def __repr__(self) -> str:
+        heard = "/".join(f"{reports:,}" for reports in self.reports)
+        return f"<Tally of survey {self.fingerprint.hex()[:12]}: {heard} reports per level>"
 
     @classmethod
     def zero(cls, survey: Survey) -> "Tally":
@@ -200,3 +208,25 @@ class TallyBuilder:
             self._counters.copy(),
             self._report_ids.ids(),
         )
+
+
+def _check(tally: Tally) -> None:
+    """A tally is made by `Tally.zero`, `Tally.of` and `+`; nothing else passes for one."""
+    fingerprint: Any = tally.fingerprint
+    reports_per_level: Any = tally.reports
+    counters: Any = tally.counters
+    fits = (
+        isinstance(fingerprint, bytes)
+        and len(fingerprint) == 32
+        and isinstance(reports_per_level, tuple)
+        and isinstance(counters, np.ndarray)
+        and counters.ndim == 1
+        and counters.dtype == np.int64
+    )
+    if not fits:
+        raise SettingInvalid(
+            "a tally holds a fingerprint of 32 bytes, a tuple of reports per level and a row of "
+            "whole-number counters; found something else. Start from Tally.zero(survey)."
+        )
+    for reports in tally.reports:
+        require_whole(reports, "a level's reports", 0)

@@ -21,7 +21,6 @@ from fedassay import (
     SurveyRequest,
     SystemRandomness,
     Tally,
-    design_survey,
 )
 from fedassay.client import OPEN_POLICY, answer_counts
 from fedassay.engines.base import Engine
@@ -30,6 +29,7 @@ from fedassay.engines.flower.settings import RunSettings
 from fedassay.engines.in_process import InProcess
 from fedassay.engines.report_files import ReportFiles, answer_file, read_messages, write_answer
 from fedassay.examples import ScoredClients
+from fedassay.planning.search import design_survey
 from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation.simulate import AtOnce, EachClient, clients
 from fedassay.tables.reading import Columns, read_clients

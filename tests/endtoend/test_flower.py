@@ -109,7 +109,9 @@ def test_four_hospitals_one_killed_under_each_privacy_model(
     for hospital in hospitals:
         federation.start_site(hospital.name, hospital.key, hospital.config)
     make_node_key(tmp_path / "stranger" / "node.key")
-    federation.start_site("stranger", tmp_path / "stranger" / "node.key", hospitals[0].config)
+    federation.start_site(
+        "stranger", tmp_path / "stranger" / "node.key", hospitals[0].config, locked=False
+    )
     federation.wait_for_sites(*(hospital.name for hospital in hospitals))
     *survivors, victim = hospitals
 

@@ -18,7 +18,7 @@ def test_the_same_app_runs_in_flowers_simulation_runtime(tmp_path: Path) -> None
         (tmp_path / f"{number}.toml").write_text("".join(lines))
     output = tmp_path / "assessment.json"
     with Federation(tmp_path) as federation:
-        federation.start_superlink(virtual_sites=5)
+        federation.start_simulation(virtual_sites=5)
         run = federation.run(
             {
                 "privacy": "secure",

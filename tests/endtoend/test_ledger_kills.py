@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from fedassay import Examples, SystemRandomness, answer
-from fedassay.client import OPEN_POLICY
+from fedassay import Examples, SystemRandomness
+from fedassay.client import OPEN_POLICY, answer
 from fedassay.engines.report_files import write_answer
 from fedassay.errors import FedassayError, LedgerRolledBack
 from fedassay.ledger import Budget, Checkpoint, Ledger, LedgerAccount, Part

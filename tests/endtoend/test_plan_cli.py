@@ -96,3 +96,12 @@ def test_what_cannot_be_planned_is_refused_in_one_line(
     run: Run, arguments: tuple[object, ...], words: str
 ) -> None:
     check_refused(run("plan", *arguments), words)
+
+
+def test_where_rows_are_what_lacks_the_verdict_says_rows(run: Run) -> None:
+    asked = ("plan", "--clients", 4, "--target-error", 0.01, *KNOWN)
+    short = json.loads(run(*asked, "--examples", 8000, "--json").out)
+    rows = short["needed"]["rows"]
+    assert f"{rows:,} rows would do" in short["verdict"]
+    assert "within 0.01 only" not in short["verdict"]
+    assert json.loads(run(*asked, "--examples", rows, "--json").out)["enough"]

@@ -3,6 +3,8 @@
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,8 +38,9 @@ REAL = chosen(BUGS, "sec_coll")[0]
 
 
 @pytest.fixture(scope="module")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    return Workshop(tmp_path_factory.mktemp("planted"))
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
+    with closing(Workshop(tmp_path_factory.mktemp("planted"))) as made:
+        yield made
 
 
 def test_a_bug_is_caught_and_taken_away_again(workshop: Workshop) -> None:
@@ -65,6 +68,13 @@ def test_a_module_that_does_not_import_catches_nothing_unless_the_entry_says_so(
     broken = replace(REAL, after="if this is no Python")
     assert "could not be imported" in workshop.judge(broken).trouble
     assert workshop.judge(replace(broken, breaks_import=True)).is_caught
+
+
+def test_a_bug_that_hangs_its_tests_is_not_caught(workshop: Workshop) -> None:
+    hanging = replace(REAL, after="while True: pass\n        if False:")
+    with workshop._planted(hanging):
+        assert workshop.run(REAL.tests, seconds=8.0) == {}
+    assert workshop.failures_without_bugs(REAL.tests) == []
 
 
 def test_a_test_that_fails_without_a_bug_is_told(workshop: Workshop) -> None:

@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from pathlib import Path
 from queue import Queue
 
@@ -24,6 +25,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         bugs = chosen(read_bugs(), options.only)
         if options.sample:
             bugs = sample_of(bugs, options.sample)
+        if options.write and {bug.room for bug in read_bugs() if bug not in bugs} & {
+            bug.room for bug in bugs
+        }:
+            raise EntryWrong("a page is written for whole rooms; this run has parts of some.")
         for bug in bugs:
             check_entry(bug)
     except EntryWrong as error:
@@ -43,17 +48,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for test in broken:
         print(f"FAILS WITHOUT A BUG {test}")  # noqa: T201
     if options.write and not survivors and not broken:
-        write_page(Path(options.write), verdicts, minutes=minutes, jobs=options.jobs)
+        write_page(Path(options.write), verdicts)
     return 1 if survivors or broken else 0
 
 
 def judge_all(bugs: Sequence[Bug], *, jobs: int) -> tuple[list[Verdict], list[str]]:
     """A verdict for every bug, and the named tests that do not pass without one."""
-    with tempfile.TemporaryDirectory(prefix="planted-") as folder:
+    with tempfile.TemporaryDirectory(prefix="planted-") as folder, ExitStack() as stack:
         idle: Queue[Workshop] = Queue()
         for job in range(jobs):
             (copy := Path(folder) / str(job)).mkdir()
-            idle.put(Workshop(copy))
+            idle.put(stack.enter_context(closing(Workshop(copy))))
 
         def clean(tests: list[str]) -> list[str]:
             workshop = idle.get()

@@ -30,9 +30,17 @@ def table_of(verdicts: Sequence[Verdict]) -> str:
     )
 
 
-def write_page(path: Path, verdicts: Sequence[Verdict], *, minutes: float, jobs: int) -> None:
-    """Replace the table in a page."""
-    replace_part(path, BEGIN, END, _sections(verdicts, minutes, jobs))
+def write_page(path: Path, verdicts: Sequence[Verdict]) -> None:
+    """Bring the sections of these rooms in a page up to date; other rooms' stay as they are."""
+    text = path.read_text(encoding="utf-8")
+    part = text.partition(BEGIN)[2].partition(END)[0]
+    sections = {section.partition(" ")[0]: section.strip() for section in part.split("### ")[1:]}
+    for room, group in groupby(verdicts, key=lambda verdict: verdict.bug.room):
+        sections[room] = _section(room, list(group))
+    bugs = sum(int(section.partition("(")[2].partition(" ")[0]) for section in sections.values())
+    whole = [f"{bugs} bugs in {len(sections)} rooms, all caught."]
+    whole += [f"### {sections[room]}" for room in sorted(sections)]
+    replace_part(path, BEGIN, END, "\n\n".join(whole))
 
 
 def replace_part(path: Path, begin: str, end: str, part: str) -> None:
@@ -45,26 +53,19 @@ def replace_part(path: Path, begin: str, end: str, part: str) -> None:
     path.write_text(f"{before}{begin}\n\n{part.strip()}\n\n{end}{after}", encoding="utf-8")
 
 
-def _sections(verdicts: Sequence[Verdict], minutes: float, jobs: int) -> str:
+def _section(room: str, verdicts: Sequence[Verdict]) -> str:
+    seconds = sum(verdict.seconds for verdict in verdicts)
     lines = [
-        f"{len(verdicts)} bugs, all caught, in {minutes:.1f} minutes with {jobs} jobs (starting "
-        "Python and importing take most of each run).",
+        f"{room} ({len(verdicts)} bugs, {seconds:.0f} s)",
         "",
+        "| id | what would go wrong | caught by | s |",
+        "|---|---|---|---:|",
     ]
-    for room, group in groupby(verdicts, key=lambda verdict: verdict.bug.room):
-        inside = list(group)
-        lines += [
-            f"### {room} ({len(inside)})",
-            "",
-            "| id | what would go wrong | caught by | s |",
-            "|---|---|---|---:|",
-        ]
-        for verdict in inside:
-            bug = verdict.bug
-            why = " ".join(bug.why.split()).replace("|", "\\|")
-            by = "<br>".join(f"`{_short(test)}`" for test in bug.tests)
-            lines.append(f"| {bug.id} | {why} | {by} | {verdict.seconds:.1f} |")
-        lines.append("")
+    for verdict in verdicts:
+        bug = verdict.bug
+        why = " ".join(bug.why.split()).replace("|", "\\|")
+        by = "<br>".join(f"`{_short(test)}`" for test in bug.tests)
+        lines.append(f"| {bug.id} | {why} | {by} | {verdict.seconds:.1f} |")
     return "\n".join(lines)
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from tests.planted.bugs import ROOT, Bug
 from tests.planted.outcomes import WHERE
 
-NEEDED = ("src", "tests", "docs", "examples", "pyproject.toml", "README.md", "CHANGELOG.md",
-          "CONTRIBUTING.md", "Makefile")  # fmt: skip
+NEEDED = ("src", "tests", "docs", "examples", "experiments", "pyproject.toml", "README.md",
+          "CHANGELOG.md", "CONTRIBUTING.md", "Makefile")  # fmt: skip
 LONGEST_SECONDS = 180.0
 """A bug whose tests take longer counts as one that nobody noticed: `make planted` must end."""
 
@@ -48,15 +48,29 @@ class Workshop:
                 shutil.copytree(source, folder / name, ignore=ignored)
             elif source.is_file():
                 shutil.copy2(source, folder / name)
+        self._report = folder / "outcomes.json"
+        paths = os.pathsep.join((str(folder / "src"), str(folder)))
+        self._nursery = subprocess.Popen(
+            [sys.executable, "-m", "tests.planted.nursery"],
+            cwd=folder,
+            env={
+                **os.environ,
+                "PYTHONPATH": paths,
+                WHERE: str(self._report),
+                # A process with threads does not fork well.
+                "OPENBLAS_NUM_THREADS": "1",
+                "OMP_NUM_THREADS": "1",
+            },
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
 
     def judge(self, bug: Bug) -> Verdict:
         """Plant a bug, run its tests, take it away again."""
         started = time.monotonic()
         with self._planted(bug):
-            try:
-                outcomes = self.run(bug.tests)
-            except subprocess.TimeoutExpired:
-                outcomes = {}
+            outcomes = self.run(bug.tests)
         seconds = time.monotonic() - started
         said = [f"{test}: {word}" for test in bug.tests if (word := _trouble(bug, test, outcomes))]
         return Verdict(bug, seconds, "; ".join(said))
@@ -68,24 +82,28 @@ class Workshop:
         return [test for test in named if set(_words(test, outcomes)) != {"passed"}]
 
     def run(self, tests: Iterable[str], *, seconds: float = LONGEST_SECONDS) -> dict[str, str]:
-        """The outcome of every test by node id; collectors that failed are there too."""
-        report = self.folder / "outcomes.json"
-        report.unlink(missing_ok=True)
-        paths = os.pathsep.join((str(self.folder / "src"), str(self.folder)))
-        subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist",
-             "-p", "tests.planted.outcomes", "--tb=no", *tests],
-            cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": paths, WHERE: str(report)},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=seconds,
-            check=False,
-        )  # fmt: skip
-        if not report.is_file():
+        """The outcome of every test by node id; collectors that failed are there too.
+
+        Nothing where the tests took longer than these seconds.
+        """
+        self._report.unlink(missing_ok=True)
+        arguments = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no",
+                     "-p", "tests.planted.outcomes", *tests]  # fmt: skip
+        assert self._nursery.stdin is not None
+        assert self._nursery.stdout is not None
+        self._nursery.stdin.write(json.dumps([arguments, seconds]) + "\n")
+        self._nursery.stdin.flush()
+        if self._nursery.stdout.readline() != "done\n":
+            raise RuntimeError("the process that runs the tests has ended")
+        if not self._report.is_file():
             return {}
-        outcomes: dict[str, str] = json.loads(report.read_text(encoding="utf-8"))
+        outcomes: dict[str, str] = json.loads(self._report.read_text(encoding="utf-8"))
         return outcomes
+
+    def close(self) -> None:
+        """End the process that runs the tests."""
+        with self._nursery:
+            pass
 
     @contextmanager
     def _planted(self, bug: Bug) -> Iterator[None]:

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fedassay import Examples, Privacy, ScoreHistogram, SurveyDesign, SurveyRequest, design_survey
+from fedassay import Examples, Privacy, ScoreHistogram, SurveyDesign, SurveyRequest
 from fedassay.calibration import Calibrator, Method, fit_auto, fit_isotonic
 from fedassay.errors import SingleClass
 from fedassay.examples import FloatArray, ScoredClients
+from fedassay.planning.search import design_survey
 from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation.simulate import simulate
 from tests.laws import FALSE_ALARM, full

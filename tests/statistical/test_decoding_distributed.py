@@ -31,10 +31,10 @@ from fedassay import (
     ScoreHistogram,
     SurveyRequest,
     Tally,
-    decode,
-    design_survey,
 )
+from fedassay.decoding import decode
 from fedassay.metrics import accuracy, precision, recall, roc_auc
+from fedassay.planning.search import design_survey
 from tests.laws import FALSE_ALARM, FloatArray, IntArray, fits_spread, full
 from tests.tables import Table, read_table, table_paths
 

@@ -28,9 +28,10 @@ import numpy.typing as npt
 import pytest
 from scipy.stats import binom
 
-from fedassay import Estimate, Examples, ScoreHistogram, SurveyRequest, design_survey, metrics
+from fedassay import Estimate, Examples, ScoreHistogram, SurveyRequest, metrics
 from fedassay.examples import ScoredClients
 from fedassay.mechanisms import Privacy
+from fedassay.planning.search import design_survey
 from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation.simulate import simulate
 from tests.laws import fits_spread

@@ -33,12 +33,10 @@ from fedassay import (
     ScoreHistogram,
     Survey,
     SurveyRequest,
-    decode,
-    design_survey,
     metrics,
 )
 from fedassay.calibration import ece
-from fedassay.decoding import level_variance
+from fedassay.decoding import decode, level_variance
 from fedassay.draws import draw_tally, whole_counts
 from fedassay.hierarchy import Hierarchy
 from fedassay.mechanisms import UnaryEncoding
@@ -46,7 +44,7 @@ from fedassay.planning import forecast as forecast_module
 from fedassay.planning.build import build_survey
 from fedassay.planning.forecast import forecast, model_for
 from fedassay.planning.monte_carlo import MonteCarlo, forecast_ece
-from fedassay.planning.search import SurveyDesign
+from fedassay.planning.search import SurveyDesign, design_survey
 from tests.laws import fits_spread
 from tests.tables import BUNDLED, read_table
 

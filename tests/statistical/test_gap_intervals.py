@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fedassay import Privacy, SurveyDesign, SurveyRequest, decode, design_survey
+from fedassay import Privacy, SurveyDesign, SurveyRequest
 from fedassay.calibration import ece
 from fedassay.calibration.gap_intervals import SumOfSizes
+from fedassay.decoding import decode
 from fedassay.draws import draw_tally
 from fedassay.estimate import Estimate, Interval
 from fedassay.examples import FloatArray
+from fedassay.planning.search import design_survey
 from tests.laws import FALSE_ALARM, full
 
 MODELS = {
@@ -192,7 +194,7 @@ def forgetful(estimate: SumOfSizes) -> Interval:
 def around_the_plain_sum(estimate: SumOfSizes) -> Interval:
     """What is usual for figures that are normal."""
     plain = float(np.abs(estimate.gaps).sum())
-    return Estimate(plain, estimate.noise_sd, estimate.sampling_sd).interval()
+    return Estimate(plain, noise_sd=estimate.noise_sd, sampling_sd=estimate.sampling_sd).interval()
 
 
 @pytest.mark.statistical

@@ -6,11 +6,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fedassay import Examples, Grid, Hierarchy, Privacy, SurveyRequest, design_survey
+from fedassay import Examples, Grid, Hierarchy, Privacy, SurveyRequest
 from fedassay.planning.build import build_survey
 from fedassay.planning.candidates import PLAIN, candidate_grids, candidate_surveys, warped_grid
 from fedassay.planning.forecast import forecast, model_for
 from fedassay.planning.request import Preset
+from fedassay.planning.search import design_survey
 from fedassay.survey import OneLevel, Survey
 
 LOCAL = SurveyRequest(

@@ -5,9 +5,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fedassay import Examples, SurveyRequest, design_survey
+from fedassay import Examples, SurveyRequest
 from fedassay.cli.simulate import run_trials
 from fedassay.mechanisms import Privacy
+from fedassay.planning.search import design_survey
 from tests.surveys import cohort_of
 
 ROWS = 400

@@ -4,8 +4,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fedassay import ClientPolicy, Examples, Report, Survey, SystemRandomness, Unit, answer
-from fedassay.client import OPEN_POLICY, answer_counts
+from fedassay import ClientPolicy, Examples, Report, Survey, SystemRandomness, Unit
+from fedassay.client import OPEN_POLICY, answer, answer_counts
 from fedassay.errors import SettingInvalid, SurveyRefused
 from fedassay.mechanisms import UnitKind
 from fedassay.randomness import SimulatedRandomness

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pytest
 from scipy.stats import binomtest, chisquare, hypergeom
 
-from fedassay import ClientPolicy, Examples, Survey, SystemRandomness, Unit, answer
-from fedassay.client import OPEN_POLICY, at_most, make_answer
+from fedassay import ClientPolicy, Examples, Survey, SystemRandomness, Unit
+from fedassay.client import OPEN_POLICY, answer, at_most, make_answer
 from fedassay.errors import SurveyRefused
 from fedassay.mechanisms import UnitKind
 from fedassay.mechanisms.grr import values_of

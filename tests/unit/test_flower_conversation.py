@@ -17,7 +17,8 @@ from fedassay.engines.flower.settings import Route, RunSettings, fewest_sites
 from fedassay.errors import SettingInvalid
 from fedassay.mechanisms import Privacy
 from fedassay.survey import OneLevel
-from tests.flowergrid import CONFIG, Clock, InProcessGrid
+from tests.clock import Clock
+from tests.flowergrid import CONFIG, InProcessGrid
 from tests.surveys import local_survey, small_survey
 
 QUESTION = Question(b"", b"", b"?")

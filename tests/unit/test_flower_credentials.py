@@ -13,7 +13,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_ssh_private_key, load_ssh_public_key
 
 from fedassay.engines.flower.credentials import make_certificates, make_node_key
-from fedassay.engines.flower.site_lock import make_programs
+from fedassay.engines.flower.programs import make_programs
+from fedassay.engines.flower.site_lock import SITE_PROGRAMS
 from fedassay.errors import FileInvalid, SettingInvalid
 
 
@@ -90,7 +91,7 @@ def test_node_keys_are_nist_curves_in_openssh_format(tmp_path: Path) -> None:
 
 
 def test_tasks_of_another_kind_end_at_once(tmp_path: Path) -> None:
-    make_programs(tmp_path)
+    make_programs(tmp_path, SITE_PROGRAMS)
     programs = sorted(path.name for path in tmp_path.iterdir())
     assert programs == [
         "flwr-agentapp", "flwr-clientapp", "flwr-connector", "flwr-model", "flwr-serverapp",
@@ -106,14 +107,14 @@ def test_tasks_of_another_kind_end_at_once(tmp_path: Path) -> None:
 def test_programs_of_flower_that_a_supernode_starts_are_all_replaced() -> None:
     from flwr.supercore.constant import TASK_TYPE_TO_COMMAND
 
-    from fedassay.engines.flower.site_lock import PROGRAMS
+    from fedassay.engines.flower.link_lock import LINK_PROGRAMS
 
-    assert set(TASK_TYPE_TO_COMMAND.values()) == set(PROGRAMS)
+    assert set(TASK_TYPE_TO_COMMAND.values()) == set(SITE_PROGRAMS) == set(LINK_PROGRAMS)
 
 
 def test_an_untested_flower_is_refused() -> None:
     code = (
-        "import flwr; flwr.__version__ = '1.99.0'\n"
+        "import flwr.supercore.version as v; v.package_version = '1.99.0'\n"
         "from fedassay.engines.flower.site_lock import main; main()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

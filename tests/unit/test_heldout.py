@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from sklearn.metrics import brier_score_loss, log_loss
 
-from fedassay import Examples, SurveyRequest, design_survey
+from fedassay import Examples, SurveyRequest
 from fedassay.calibration import Method
 from fedassay.errors import SettingInvalid
 from fedassay.metrics.exact_rows import row_calibration
+from fedassay.planning.search import design_survey
 from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation.heldout import held_out, split_clients
 from tests.surveys import cohort_of

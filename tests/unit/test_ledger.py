@@ -16,7 +16,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from fedassay import ClientPolicy, Examples, Survey, answer
+from fedassay import ClientPolicy, Examples, Survey
+from fedassay.client import answer
 from fedassay.errors import (
     BudgetExceeded,
     FedassayError,

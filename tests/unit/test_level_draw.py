@@ -15,14 +15,13 @@ from fedassay import (
     Survey,
     SurveyRequest,
     SystemRandomness,
-    answer,
-    design_survey,
 )
-from fedassay.client import OPEN_POLICY
+from fedassay.client import OPEN_POLICY, answer
 from fedassay.errors import SettingInvalid
 from fedassay.hierarchy import Interleaved
 from fedassay.level_draw import hashed_level, level_ends, levels_of_reports
 from fedassay.mechanisms import UnaryEncoding
+from fedassay.planning.search import design_survey
 from fedassay.survey_json import survey_from_json
 from tests.randomness import ScriptedRandomness
 

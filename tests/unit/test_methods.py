@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from fedassay import Assessment, Examples, Privacy, SurveyRequest, design_survey
+from fedassay import Assessment, Examples, Hierarchy, Privacy, ScoreHistogram, SurveyRequest
 from fedassay.calibration import (
     METHODS,
     AutoCalibrator,
@@ -29,6 +29,8 @@ from fedassay.cli.app import app
 from fedassay.cli.calibrate import CHOICES
 from fedassay.errors import SettingInvalid
 from fedassay.examples import ScoredClients
+from fedassay.noise import NoNoise, TreeNoise
+from fedassay.planning.search import design_survey
 from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation.simulate import tally_clients
 
@@ -104,17 +106,25 @@ def test_candidates_come_from_the_fewest_degrees_of_freedom_on() -> None:
 
 
 def test_the_number_of_local_buckets_follows_from_the_noise_that_the_histogram_carries() -> None:
-    """sqrt(epsilon M^(1/2)) of `thm:calib:dp`, not M^(1/3): worked out by hand."""
-    histogram = assessed(Privacy.LOCAL).histogram()
-    assert histogram.noise.local_epsilon == 5.0
-    assert histogram.equi_depth(3).noise.local_epsilon == 5.0
-    # sqrt(5 x 77.46) = 19.7 of 6,000; the cube root is 18.2.
-    by_hand = METHODS[Method.BINNING].fit(histogram, noise_aware=False)
-    assert by_hand.edges.tobytes() == histogram.equi_depth(20).edges.tobytes()
-    secure = assessed(Privacy.SECURE).histogram()
-    assert secure.noise.local_epsilon is None
-    exact = METHODS[Method.BINNING].fit(secure, noise_aware=False)
-    assert exact.edges.tobytes() == secure.equi_depth(18).edges.tobytes()
+    """10,000 examples spread evenly: sqrt(0.25 x 100) = 5 buckets, and not 10,000^(1/3) = 22."""
+    counts, variances = np.full((2, 1000), 5.0), (np.ones((2, 1000)),)
+    edges = np.arange(1001) / 1000
+    local = TreeNoise(Hierarchy.flat(1000), variances, local_epsilon=0.25)
+    once = TreeNoise(Hierarchy.flat(1000), variances)
+    for noise, buckets in ((local, 5), (once, 22), (NoNoise(), 22)):
+        histogram = ScoreHistogram(edges, counts, noise)
+        calibrator = fit(histogram, Method.BINNING, noise_aware=False)
+        # Cells do not divide evenly by 22, which makes one bucket more.
+        assert len(calibrator.values) in (buckets, buckets + 1)
+        # Merging cells first changes nothing.
+        halves = histogram.merge(np.arange(0, 1001, 2))
+        merged = fit(halves, Method.BINNING, noise_aware=False)
+        assert len(merged.values) in (buckets, buckets + 1)
+
+
+def test_a_decoded_histogram_carries_the_local_epsilon_of_its_survey() -> None:
+    epsilons = {p: assessed(p).histogram().noise.local_epsilon for p in MODELS}
+    assert epsilons == {Privacy.SECURE: None, Privacy.DISTRIBUTED: None, Privacy.LOCAL: 5.0}
 
 
 @pytest.mark.parametrize("wrong", ["isotonic", "rubbish", 3, ["bbq"]])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import foldnorm, norm
 
-from fedassay import Privacy, ScoreHistogram, SurveyDesign, SurveyRequest, design_survey
+from fedassay import Privacy, ScoreHistogram, SurveyDesign, SurveyRequest
 from fedassay.errors import SettingInvalid, TargetImpossible
 from fedassay.metrics import named_metrics
 from fedassay.planning.boundaries import rank_error, reference_from
@@ -28,7 +28,7 @@ from fedassay.planning.pipeline import PipelineStep, plan_pipeline
 from fedassay.planning.plan import Goal, Plan, make_plan
 from fedassay.planning.request import Preset
 from fedassay.planning.score_model import binormal
-from fedassay.planning.search import decode_options_for
+from fedassay.planning.search import decode_options_for, design_survey
 from fedassay.planning.solve import (
     Target,
     clients_needed,

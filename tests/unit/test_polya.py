@@ -1,4 +1,5 @@
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
@@ -24,12 +25,10 @@ from fedassay import (
     SystemRandomness,
     Tally,
     Unit,
-    answer,
-    decode,
-    design_survey,
 )
 from fedassay.cli.app import app
-from fedassay.client import OPEN_POLICY, Answer, answer_counts, at_most, make_answer
+from fedassay.client import OPEN_POLICY, Answer, answer, answer_counts, at_most, make_answer
+from fedassay.decoding import decode
 from fedassay.engines.report_files import write_answer
 from fedassay.errors import (
     CountOverflow,
@@ -44,6 +43,7 @@ from fedassay.mechanisms.sampling import Dice
 from fedassay.planning.request import (
     LevelChoice,
 )
+from fedassay.planning.search import design_survey
 from fedassay.randomness import SimulatedRandomness
 from fedassay.survey import OneLevel
 from fedassay.survey_json import load_survey, survey_from_json
@@ -129,38 +129,46 @@ def test_a_cohort_of_nobody_has_no_noise() -> None:
 
 DISTRIBUTED = SurveyRequest(privacy=Privacy.DISTRIBUTED, epsilon=ONE, clients=1000)
 
-REFUSED = {
-    "no epsilon": (replace(DISTRIBUTED, epsilon=None), "needs an epsilon"),
-    "no clients": (replace(DISTRIBUTED, clients=None), "minimum_reports"),
-    "minimum of one": (replace(DISTRIBUTED, minimum_reports=1), "at least 2"),
-    "minimum of none": (replace(DISTRIBUTED, minimum_reports=0), "at least"),
-    "minimum below none": (replace(DISTRIBUTED, minimum_reports=-3), "at least"),
-    "minimum above clients": (replace(DISTRIBUTED, minimum_reports=1001), "must not exceed"),
-    "all collude": (replace(DISTRIBUTED, colluders=1000), "colluders"),
-    "minimum colludes": (replace(DISTRIBUTED, minimum_reports=10, colluders=10), "colluders"),
-    "fewer than none collude": (replace(DISTRIBUTED, colluders=-1), "colluders"),
-    "one client": (replace(DISTRIBUTED, clients=1), "at least 2"),
-    "no client": (replace(DISTRIBUTED, clients=0), "from 1"),
-    "epsilon without noise": (SurveyRequest(epsilon=ONE), "epsilon"),
+REFUSED: dict[str, tuple[Callable[[], SurveyRequest], str]] = {
+    "no epsilon": (lambda: replace(DISTRIBUTED, epsilon=None), "needs an epsilon"),
+    "no clients": (lambda: replace(DISTRIBUTED, clients=None), "minimum_reports"),
+    "minimum of one": (lambda: replace(DISTRIBUTED, minimum_reports=1), "at least 2"),
+    "minimum of none": (lambda: replace(DISTRIBUTED, minimum_reports=0), "from 1"),
+    "minimum below none": (lambda: replace(DISTRIBUTED, minimum_reports=-3), "from 1"),
+    "minimum above clients": (
+        lambda: replace(DISTRIBUTED, minimum_reports=1001),
+        "must not exceed",
+    ),
+    "all collude": (lambda: replace(DISTRIBUTED, colluders=1000), "colluders"),
+    "minimum colludes": (
+        lambda: replace(DISTRIBUTED, minimum_reports=10, colluders=10),
+        "colluders",
+    ),
+    "fewer than none collude": (lambda: replace(DISTRIBUTED, colluders=-1), "colluders"),
+    "one client": (lambda: replace(DISTRIBUTED, clients=1), "at least 2"),
+    "no client": (lambda: replace(DISTRIBUTED, clients=0), "from 1"),
+    "epsilon without noise": (lambda: SurveyRequest(epsilon=ONE), "epsilon"),
     "budget too short": (
-        replace(DISTRIBUTED, preset=Preset.PAPER, height=2, budget=(ONE,)),
+        lambda: replace(DISTRIBUTED, preset=Preset.PAPER, height=2, budget=(ONE,)),
         "budget",
     ),
     "budget too large": (
-        replace(DISTRIBUTED, preset=Preset.PAPER, height=2, budget=(ONE, ONE)),
+        lambda: replace(DISTRIBUTED, preset=Preset.PAPER, height=2, budget=(ONE, ONE)),
         "budget",
     ),
     "nothing for a level": (
-        replace(DISTRIBUTED, preset=Preset.PAPER, height=2, budget=(ONE, Fraction(0))),
+        lambda: replace(DISTRIBUTED, preset=Preset.PAPER, height=2, budget=(ONE, Fraction(0))),
         "budget",
     ),
 }
 
 
-@pytest.mark.parametrize(("request_", "rule"), REFUSED.values(), ids=REFUSED.keys())
-def test_a_request_that_cannot_be_kept_is_refused(request_: SurveyRequest, rule: str) -> None:
+@pytest.mark.parametrize(("make", "rule"), REFUSED.values(), ids=REFUSED.keys())
+def test_a_request_that_cannot_be_kept_is_refused(
+    make: Callable[[], SurveyRequest], rule: str
+) -> None:
     with pytest.raises(SettingInvalid, match=rule):
-        design_survey(request_)
+        design_survey(make())
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "1e400", "1e9", "one", "", "1/0"])

@@ -62,9 +62,9 @@ def test_every_row_of_a_client_is_as_likely_to_be_kept() -> None:
 
 def test_under_local_privacy_a_client_gives_one_row_and_an_example_gives_its_own() -> None:
     survey = local_survey(Fraction(1))
-    tally = tally_clients(
-        replace(survey, unit=Unit(UnitKind.CLIENT, 1)), cohort(), randomness=SimulatedRandomness(0)
-    )
+    of_clients = replace(survey, unit=Unit(UnitKind.CLIENT, 1))
+    assert len(_limited(of_clients, cohort(), np.random.default_rng(0)).examples) == 5
+    tally = tally_clients(of_clients, cohort(), randomness=SimulatedRandomness(0))
     assert tally.reports == (5,)
     tally = tally_clients(survey, cohort(), randomness=SimulatedRandomness(0))
     assert tally.reports == (20,)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from fedassay import Grid, ScoreHistogram, SurveyRequest, design_survey
+from fedassay import Grid, ScoreHistogram, SurveyRequest
 from fedassay.calibration import Calibrator, Method, fit, fit_beta, fit_isotonic, fit_smooth
 from fedassay.calibration.gap_intervals import SumOfSizes
 from fedassay.calibration.rates import bucket_rates, misplaced, noise_covariance
@@ -22,6 +22,7 @@ from fedassay.examples import Examples, ScoredClients
 from fedassay.hierarchy import Hierarchy
 from fedassay.mechanisms import Privacy
 from fedassay.noise import TreeNoise
+from fedassay.planning.search import design_survey
 from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation.simulate import tally_clients
 

@@ -22,12 +22,12 @@ from fedassay import (
     SurveyRequest,
     Tally,
     Unit,
-    decode,
-    design_survey,
 )
+from fedassay.decoding import decode
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.files import MAX_JSON_BYTES, canonical
 from fedassay.mechanisms import AnyMechanism, Neighbours, Privacy, RandomizedResponse, UnitKind
+from fedassay.planning.search import design_survey
 from fedassay.survey import OneLevel
 from fedassay.survey_json import load_survey, survey_from_json
 from tests.surveys import flat_survey, local_survey, small_survey

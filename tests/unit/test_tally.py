@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedassay import DecodeOptions, Tally, decode
+from fedassay import DecodeOptions, Tally
+from fedassay.decoding import decode
 from fedassay.errors import (
     CountOverflow,
     FileInvalid,
@@ -74,6 +75,8 @@ def test_a_refused_report_leaves_the_tally_unchanged() -> None:
         builder.add(report_of(SURVEY, [5]))
     with pytest.raises(ReportMalformed):
         builder.add(report_of(SURVEY, [-1], report_id=b"n" * 16))
+    with pytest.raises(ReportMalformed):
+        builder.add(report_of(SURVEY, [5, -1], report_id=b"m" * 16))
     with pytest.raises(SurveyMismatch):
         builder.add(report_of(OTHER, report_id=b"f" * 16))
     assert builder.tally() == before

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fedassay import DecodeOptions, Examples, Survey, Tally, decode, metrics
+from fedassay import DecodeOptions, Examples, Survey, Tally, metrics
+from fedassay.decoding import decode
 from fedassay.examples import ScoredClients
 from fedassay.mechanisms.grr import value_rows
 from fedassay.randomness import SimulatedRandomness

@@ -50,6 +50,17 @@ def test_decoding_undoes_encoding(counters: list[int]) -> None:
     assert len(encode(report)) <= largest_message(SURVEY)
 
 
+def test_negative_counters_are_laid_out_as_documented() -> None:
+    """Noise goes both ways: -3 is as much a counter as 3."""
+    counters = [0, -3, 0, 0, 0, 1] + [0] * (WIDTH - 6)
+    report = report_of(SURVEY, counters)
+    body = struct.pack(f"<{WIDTH}i", *counters)
+    assert encode(report) == message(body, WIDTH, encoding=0)
+    read = decode(encode(report), SURVEY)
+    assert isinstance(read, Report)
+    assert read.counters.tolist() == counters
+
+
 def test_bytes_are_laid_out_as_documented() -> None:
     body = struct.pack(f"<{WIDTH}i", *range(1, WIDTH + 1))
     assert encode(FULL) == message(body, WIDTH)

@@ -154,5 +154,5 @@ def _averaged(edges: FloatArray, binnings: list[_Binning]) -> Calibrator:
         edges[boundaries],
         np.clip(values, 0.0, 1.0),
         Interpolation.STEP,
-        {"heaviest_buckets": float(len(binnings[heavy[0]].values))},
+        parameters={"heaviest_buckets": float(len(binnings[heavy[0]].values))},
     )

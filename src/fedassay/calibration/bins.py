@@ -10,7 +10,7 @@ import numpy as np
 from fedassay.calibration.calibrator import Calibrator
 from fedassay.calibration.rates import misplaced, noise_covariance
 from fedassay.errors import SettingInvalid
-from fedassay.estimate import normal_quantile
+from fedassay.estimate import check_confidence, normal_quantile
 from fedassay.examples import FloatArray, IntArray
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.delta_method import sampling_variance
@@ -225,6 +225,7 @@ def reliability_diagram(
 
     `prob_true` and `prob_pred` are what scikit-learn's CalibrationDisplay takes.
     """
+    check_confidence(confidence)
     table = bin_table(histogram, bins=bins, strategy=strategy, calibrator=calibrator)
     totals = table.counts.sum(axis=0)
     sd = np.sqrt(table.gap_variance) * histogram.total

@@ -1,7 +1,7 @@
 """The calibrator: a map from scores to probabilities that any service can apply."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fedassay.checks import require_member
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.examples import FloatArray, checked_scores
-from fedassay.files import Fields, check_format, read_json, write_json
+from fedassay.files import Fields, as_path, check_format, read_json, write_json
+from fedassay.presentation import html_text
 
 CALIBRATOR_FORMAT = "fedassay.calibrator/1"
 MAX_EDGES = 2**17
@@ -40,19 +42,22 @@ class Interpolation(Enum):
     """Straight lines between the points (edges[i], values[i]); constant beyond them."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Calibrator:
     """A map from scores in [0, 1] to probabilities, as edges and values.
 
     >>> twice = Calibrator(Method.ISOTONIC, np.array([0.0, 0.5]), np.array([0.0, 1.0]))
     >>> twice.predict([0.25, 0.75])
     array([0.5, 1. ])
+    >>> print(twice)
+    isotonic calibrator: 0.5 becomes 1.000, linear over 2 points
     """
 
     method: Method
     edges: FloatArray
     values: FloatArray
     interpolation: Interpolation = Interpolation.LINEAR
+    _: KW_ONLY
     parameters: Mapping[str, float] = field(default_factory=dict)
     """What a parametric fit found; the map is already in the edges and values."""
     reason: str = ""
@@ -64,6 +69,21 @@ class Calibrator:
             frozen = getattr(self, name).view()
             frozen.flags.writeable = False
             object.__setattr__(self, name, frozen)
+
+    def __str__(self) -> str:
+        if self.method is Method.NONE:
+            return "no calibrator: scores stay as they are"
+        middle = float(self.predict([0.5])[0])
+        return (
+            f"{self.method.value} calibrator: 0.5 becomes {middle:.3f}, "
+            f"{self.interpolation.value} over {len(self.values):,} points"
+        )
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+    def _repr_html_(self) -> str:
+        return html_text(f"{self}. {self.reason}" if self.reason else str(self))
 
     @classmethod
     def identity(cls, reason: str = "") -> "Calibrator":
@@ -84,6 +104,11 @@ class Calibrator:
         place = np.searchsorted(self.edges[1:-1], checked, side="left")
         probabilities: FloatArray = self.values[place]
         return probabilities
+
+    def predict_proba(self, scores: npt.ArrayLike) -> FloatArray:
+        """Both classes' probabilities, row x class, as scikit-learn has them."""
+        positive = self.predict(scores)
+        return np.column_stack([1.0 - positive, positive])
 
     def require_monotone(self) -> "Calibrator":
         """Return self, or raise when ranks would change."""
@@ -108,14 +133,14 @@ class Calibrator:
             "reason": self.reason,
         }
 
-    def save(self, path: Path) -> None:
+    def save(self, path: str | Path) -> None:
         """Write the calibrator file, whole or not at all."""
-        write_json(path, self.to_json())
+        write_json(as_path(path), self.to_json())
 
     @classmethod
-    def load(cls, path: Path) -> "Calibrator":
+    def load(cls, path: str | Path) -> "Calibrator":
         """Read a calibrator file."""
-        return cls.from_json(read_json(path, CALIBRATOR_FORMAT), where=str(path))
+        return cls.from_json(read_json(as_path(path), CALIBRATOR_FORMAT), where=str(path))
 
     @classmethod
     def from_json(cls, content: object, *, where: str = "calibrator") -> "Calibrator":
@@ -140,7 +165,7 @@ class Calibrator:
                 edges=np.array(fields.numbers("edges", MAX_EDGES)),
                 values=np.array(fields.numbers("values", MAX_EDGES)),
                 interpolation=Interpolation(fields.text("interpolation")),
-                parameters={name: _number(inner, name) for name in given},
+                parameters={name: inner.number(name) for name in given},
                 reason=fields.text("reason"),
             )
         except ValueError as error:
@@ -153,15 +178,18 @@ class Calibrator:
         return calibrator
 
 
-def _number(fields: Fields, name: str) -> float:
-    value = fields.get(name)
-    if type(value) not in (int, float):
-        raise SettingInvalid(f'parameter "{name[:40]}" must be a number.')
-    return float(value)
-
-
 def _check(calibrator: Calibrator) -> None:
     """Edges rise within [0, 1], values are probabilities, and their numbers fit."""
+    door = "result.calibrate(method=...)"
+    require_member(calibrator.method, Method, "a calibrator's method", door=door)
+    require_member(calibrator.interpolation, Interpolation, "interpolation", door=door)
+    for name in ("edges", "values"):
+        array = getattr(calibrator, name)
+        if not isinstance(array, np.ndarray) or array.dtype != np.float64 or array.ndim != 1:
+            raise SettingInvalid(
+                f"a calibrator's {name} must be one row of float64 in a numpy array; found "
+                f"{type(array).__name__}. Use np.asarray(..., dtype=float)."
+            )
     edges, values = calibrator.edges, calibrator.values
     is_step = calibrator.interpolation is Interpolation.STEP
     if len(edges) < 2 or len(values) != len(edges) - is_step:
@@ -170,6 +198,11 @@ def _check(calibrator: Calibrator) -> None:
             f"{max(len(edges) - is_step, 1)} values, and at least 2 edges; found {len(values)}."
         )
     if not ((np.diff(edges) > 0.0).all() and edges[0] >= 0.0 and edges[-1] <= 1.0):
-        raise SettingInvalid("a calibrator's edges must rise strictly within [0, 1].")
+        raise SettingInvalid(
+            "a calibrator's edges must rise strictly within [0, 1]; these do not. "
+            "Sort them and drop repeats."
+        )
     if not ((values >= 0.0) & (values <= 1.0)).all():
-        raise SettingInvalid("a calibrator's values must lie in [0, 1].")
+        raise SettingInvalid(
+            "a calibrator's values must lie in [0, 1]; some do not. They are probabilities."
+        )

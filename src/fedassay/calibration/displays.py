@@ -10,11 +10,11 @@ from fedassay.calibration.calibration_error import ece
 from fedassay.calibration.calibrator import Calibrator
 from fedassay.estimate import Estimate
 from fedassay.histogram import ScoreHistogram
-from fedassay.metrics.displays import axes_or_new
+from fedassay.metrics.displays import Display, axes_or_new
 
 
-@dataclass(slots=True, eq=False)
-class CalibrationDisplay:
+@dataclass(slots=True, eq=False, repr=False)
+class CalibrationDisplay(Display):
     """Observed against predicted rates with 95 % intervals, and where examples lie.
 
     `from_histogram` computes and draws; `plot` draws again on other axes.
@@ -42,6 +42,10 @@ class CalibrationDisplay:
         )
         error = ece(histogram, bins=bins, strategy=strategy, calibrator=calibrator)
         return cls(diagram, error, name).plot(ax=ax)
+
+    def figures(self) -> str:
+        """The calibration error."""
+        return f"ECE {self.ece}"
 
     def plot(self, *, ax: Any = None) -> Self:
         """Draw on the given axes, or on new ones."""

@@ -1,12 +1,12 @@
 """Intervals for a sum of absolute values, and for the largest, when only noisy ones are seen."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from math import pi, sqrt
 
 import numpy as np
 
-from fedassay.estimate import Estimate, Interval, normal_quantile
+from fedassay.estimate import Estimate, Interval, check_confidence, normal_quantile
 from fedassay.examples import FloatArray
 from fedassay.extras import needed_for
 
@@ -18,7 +18,7 @@ def _nothing() -> FloatArray:
     return np.zeros(0)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SumOfSizes(Estimate):
     """Sum of |gap| over bins, with an interval that holds where gaps are lost in noise too.
 
@@ -29,6 +29,7 @@ class SumOfSizes(Estimate):
     usual one where gaps stand clear of their noise.
     """
 
+    _: KW_ONLY
     gaps: FloatArray = field(default_factory=_nothing)
     gap_noise: FloatArray = field(default_factory=_nothing)
     """Covariance of the gaps from privacy noise and coarse cells, bin x bin."""
@@ -37,6 +38,7 @@ class SumOfSizes(Estimate):
 
     def interval(self, confidence: float = 0.95, *, population: bool = True) -> Interval:
         """Cover the population's value, or with `population=False` that of these very rows."""
+        check_confidence(confidence)
         covariance = self.gap_noise + np.diag(self.gap_sampling * population)
         tail = (1.0 - confidence) / 2.0
         law = _PlainSum.of(self.gaps, covariance)
@@ -50,7 +52,7 @@ class SumOfSizes(Estimate):
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LargestSize(Estimate):
     """The largest |gap rate| of any bin, with an interval that holds for all bins at once.
 
@@ -58,6 +60,7 @@ class LargestSize(Estimate):
     together: whichever bin is the worst, it is covered.
     """
 
+    _: KW_ONLY
     rates: FloatArray = field(default_factory=_nothing)
     """Observed minus predicted share of positives, of every bin clear of its noise."""
     rate_noise: FloatArray = field(default_factory=_nothing)
@@ -65,6 +68,7 @@ class LargestSize(Estimate):
 
     def interval(self, confidence: float = 0.95, *, population: bool = True) -> Interval:
         """Cover the population's value, or with `population=False` that of these very rows."""
+        check_confidence(confidence)
         if not len(self.rates):
             return Interval(0.0, 1.0)
         sd = np.sqrt(self.rate_noise + self.rate_sampling * population)

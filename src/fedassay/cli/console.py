@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from math import isfinite
 from typing import Any
 
 from rich.console import Console
@@ -10,7 +9,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from fedassay.estimate import Estimate, NotEnoughData
+from fedassay.estimate import Estimate
+from fedassay.estimate_table import estimate_header, estimate_rows
 from fedassay.tables.reading import Progress as Advance
 
 
@@ -72,54 +72,10 @@ def estimates_table(
     With several trials, their mean absolute error stands beside the last one's.
     """
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("metric", no_wrap=True)
-    table.add_column("estimate", justify="right", no_wrap=True)
-    table.add_column("95 % interval", justify="right", no_wrap=True)
-    if exact is not None:
-        table.add_column("exact", justify="right", no_wrap=True)
-        table.add_column("error", justify="right", no_wrap=True)
-    if len(trials) > 1:
-        table.add_column("mean |error|", justify="right", no_wrap=True)
-    for name, estimate in estimates.items():
-        row = [_short(name), *_value_and_interval(estimate)]
-        if exact is not None:
-            row += _exact_and_error(estimate, exact.get(name))
-            if len(trials) > 1:
-                row.append(_mean_error([trial[name].value for trial in trials], exact.get(name)))
+    metric, *figures = estimate_header(exact=exact, trials=len(trials))
+    table.add_column(metric, no_wrap=True)
+    for title in figures:
+        table.add_column(title, justify="right", no_wrap=True)
+    for row in estimate_rows(estimates, exact=exact, trials=trials):
         table.add_row(*row)
     return table
-
-
-def reasons(estimates: Mapping[str, Estimate]) -> list[str]:
-    """Why some metrics have no value, each reason once."""
-    found = {
-        estimate.reason: name
-        for name, estimate in estimates.items()
-        if isinstance(estimate, NotEnoughData)
-    }
-    return [f"{_short(name)}: {reason}" for reason, name in found.items()]
-
-
-def _value_and_interval(estimate: Estimate) -> tuple[str, str]:
-    if not estimate.is_available:
-        return "-", "not enough data"
-    low, high = estimate.interval()
-    return f"{estimate.value:.5f}", f"[{low:.4f}, {high:.4f}]"
-
-
-def _exact_and_error(estimate: Estimate, exact: float | None) -> tuple[str, str]:
-    if exact is None:
-        return "-", "-"
-    error = estimate.value - exact
-    return f"{exact:.5f}", f"{error:+.0e}" if isfinite(error) else "-"
-
-
-def _mean_error(values: Sequence[float], exact: float | None) -> str:
-    errors = [] if exact is None else [abs(value - exact) for value in values if isfinite(value)]
-    return f"{sum(errors) / len(errors):.1e}" if errors else "-"
-
-
-def _short(name: str) -> str:
-    """A threshold with many digits is shown with four."""
-    metric, at, threshold = name.partition("@")
-    return f"{metric}@{float(threshold):.4g}" if at else name

@@ -7,7 +7,14 @@ import typer
 
 from fedassay.cli import options
 from fedassay.cli.console import err, plain
+from fedassay.cli.launchers import (
+    app_command,
+    programs_command,
+    start_link_command,
+    start_site_command,
+)
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
+from fedassay.cli.questions import questions_command
 from fedassay.engines.flower.agreement import BUDGET, LARGEST_EPSILON, Agreement
 from fedassay.engines.flower.credentials import CERTIFICATE_DAYS, make_certificates
 from fedassay.engines.flower.site_setup import (
@@ -24,8 +31,14 @@ from fedassay.files import parse_fraction
 _FORMAT = "fedassay.federation/1"
 
 federation_app = typer.Typer(
-    help="Prepare a federation over Flower: certificates, sites, roster.", no_args_is_help=True
+    help="A federation over Flower: certificates, sites, roster, app, and what runs.",
+    no_args_is_help=True,
 )
+federation_app.command("start-link")(start_link_command)
+federation_app.command("start-site")(start_site_command)
+federation_app.command("app")(app_command)
+federation_app.command("programs")(programs_command)
+federation_app.command("questions")(questions_command)
 
 
 @federation_app.command("certificates")

@@ -16,10 +16,18 @@ from fedassay.cli.console import err, plain
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
 from fedassay.errors import SettingInvalid
 from fedassay.mechanisms import Privacy
-from fedassay.metrics.named import AT_THRESHOLD, metric_name
-from fedassay.planning.forecast import ErrorForecast
+from fedassay.metrics.named import metric_at
+from fedassay.planning.forecast import ErrorForecast, forecast_header, forecast_rows
 from fedassay.planning.pipeline import PipelinePlan, PipelineStep, plan_pipeline
-from fedassay.planning.plan import DEFAULT_ERROR, Goal, Plan, Progress, assumptions, make_plan
+from fedassay.planning.plan import (
+    DEFAULT_ERROR,
+    Goal,
+    Plan,
+    Progress,
+    assumptions,
+    check_start,
+    make_plan,
+)
 from fedassay.planning.request import Preset, SurveyRequest
 from fedassay.planning.solve import Target
 from fedassay.report.plan_chart import write_plan_plot
@@ -96,20 +104,9 @@ def plan(
     for path in (output, plot):
         if path is not None:
             check_output(path, reference, force=force)
-    if clients is None and target_error is None:
-        raise SettingInvalid(
-            "a plan starts from a number of clients or from a target error; found neither. "
-            "Add --clients 20000 or --target-error 0.005."
-        )
-    solves_epsilon = clients is not None and epsilon is None and privacy is not Privacy.SECURE
-    if solves_epsilon and target_error is None:
-        raise SettingInvalid(
-            f"{privacy.value} privacy needs an epsilon, or a target error to find one for; found "
-            "neither. Add --epsilon 1 or --target-error 0.005."
-        )
     goal = Goal(
         Target(
-            _at_threshold(metric, thresholds),
+            metric_at(metric, thresholds),
             DEFAULT_ERROR if target_error is None else target_error,
         ),
         power,
@@ -138,6 +135,7 @@ def plan(
         minimum_reports=minimum_reports,
         colluders=colluders,
     )
+    check_start(request, target_error)
     if pipeline is not None:
         if plot is not None or output is not None or target_error is not None:
             raise SettingInvalid(
@@ -253,29 +251,10 @@ def print_plan(made: Plan, voice: Voice) -> None:
 def predictions_table(forecasts: dict[str, ErrorForecast]) -> Table:
     """Predicted errors by cause, and the 95 % half-width."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("metric", no_wrap=True)
-    for title in ("value", "sampling", "binning", "privacy", "95 % ±", "mostly"):
+    metric, *figures = forecast_header()
+    table.add_column(metric, no_wrap=True)
+    for title in figures:
         table.add_column(title, justify="right", no_wrap=True)
-    for name, each in forecasts.items():
-        if not each.is_available:
-            table.add_row(name, _figure(each.value), "-", "-", "-", "no answer", "privacy")
-            continue
-        table.add_row(
-            name,
-            f"{each.value:.4f}",
-            _figure(each.sampling_sd),
-            _figure(abs(each.binning_bias)),
-            _figure(each.noise_sd),
-            _figure(each.half_width),
-            each.dominates.value,
-        )
+    for row in forecast_rows(forecasts):
+        table.add_row(*row)
     return table
-
-
-def _figure(value: float) -> str:
-    return f"{value:.2g}" if value else "0"
-
-
-def _at_threshold(metric: str, thresholds: tuple[float, ...]) -> str:
-    """A threshold metric without one is meant at the first."""
-    return metric_name(metric, thresholds[0]) if metric in AT_THRESHOLD else metric

@@ -8,8 +8,9 @@ import typer
 
 from fedassay.assessment import Assessment, estimates_json
 from fedassay.cli import options
-from fedassay.cli.console import err, estimates_table, reasons
+from fedassay.cli.console import err, estimates_table
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
+from fedassay.estimate_table import reasons
 from fedassay.planning.request import check_thresholds
 from fedassay.report.charts import write_plots
 from fedassay.tally_file import KeptTally, is_tally_file

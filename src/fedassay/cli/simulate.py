@@ -11,11 +11,12 @@ import typer
 
 from fedassay.assessment import Assessment, estimates_json
 from fedassay.cli import columns, options
-from fedassay.cli.console import err, estimates_table, plain, progress, reasons
+from fedassay.cli.console import err, estimates_table, plain, progress
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
 from fedassay.decoding import decode
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.estimate import Estimate
+from fedassay.estimate_table import reasons
 from fedassay.examples import ScoredClients
 from fedassay.files import write_json
 from fedassay.mechanisms import Privacy, Unit, UnitKind
@@ -29,7 +30,12 @@ from fedassay.planning.search import (
 from fedassay.randomness import SimulatedRandomness
 from fedassay.report.charts import write_plots
 from fedassay.simulation.heldout import HeldOut, held_out, split_clients
-from fedassay.simulation.simulate import rows_counted, tally_clients, tally_each_client
+from fedassay.simulation.simulate import (
+    counted_rows,
+    rows_counted,
+    tally_clients,
+    tally_each_client,
+)
 from fedassay.tables.reading import read_clients, read_reference
 from fedassay.tables.sources import row_count
 
@@ -129,7 +135,7 @@ def simulate_command(
         epsilon=options.fraction_option(epsilon, "epsilon"),
         clients=cohort.clients,
         dropouts=Fraction(0),
-        examples=_expected_examples(cohort, unit, max_examples),
+        examples=counted_rows(cohort, Unit(unit, max_examples)),
         positive_rate=positive_rate,
         preset=preset,
         levels=levels,
@@ -175,11 +181,6 @@ def simulate_command(
 simulate_command.__doc__ = f"{simulate_command.__doc__}\n{_EXAMPLES}"
 
 
-def _expected_examples(cohort: ScoredClients, unit: UnitKind, max_examples: int) -> int:
-    rows = len(cohort.examples)
-    return min(rows, cohort.clients * max_examples) if unit is UnitKind.CLIENT else rows
-
-
 def run_trials(
     design: SurveyDesign,
     cohort: ScoredClients,
@@ -216,7 +217,7 @@ def calibrate_half(request: SurveyRequest, cohort: ScoredClients, *, seed: int |
     half = replace(
         request,
         clients=fitting.clients,
-        examples=_expected_examples(fitting, request.unit.kind, request.unit.max_examples),
+        examples=counted_rows(fitting, request.unit),
         minimum_reports=None
         if request.minimum_reports is None
         else min(request.minimum_reports, fitting.clients),

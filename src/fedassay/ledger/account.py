@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from fedassay.checks import require_type
 from fedassay.ledger.entry import Part
 from fedassay.ledger.ledger import NOBODY, Ledger, Receipt
 from fedassay.survey import Survey
@@ -19,6 +20,11 @@ class LedgerAccount:
     who: str = NOBODY
     again: bool = False
     """Whether a survey that was charged before may be answered, and charged, once more."""
+
+    def __post_init__(self) -> None:
+        require_type(self.ledger, Ledger, "an account's ledger", "Open one with Ledger(path).")
+        require_type(self.part, Part, "an account's part", 'Write Part("ward-3").')
+        require_type(self.again, bool, "whether to answer again", "Pass True or False.")
 
     def charge(self, survey: Survey) -> Receipt:
         """Charge the survey, or raise `SurveyRefused`."""

@@ -1,25 +1,22 @@
 """What a ledger holds: charges, budgets and accepted losses, each chained to the one before."""
 
 import hashlib
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any
 
+from fedassay.checks import require_fraction, require_member, require_type
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.files import Fields, canonical
+from fedassay.ledger.texts import check_text, digest, one_of, rational
 from fedassay.ledger.window import EVER, Window
 from fedassay.mechanisms import Neighbours, Unit, UnitKind
 from fedassay.mechanisms.law import MAX_EXAMPLES
 from fedassay.survey import Survey
 
-MAX_TEXT = 200
-_RATIONAL = re.compile(r"[0-9]{1,490}(/[1-9][0-9]{0,489})?")
-_DIGEST = re.compile(r"[0-9a-f]{64}")
-_E = TypeVar("_E", bound=Enum)
 _ANY_SURVEY = "0" * 64
 
 
@@ -57,6 +54,7 @@ class Part:
 
     def __post_init__(self) -> None:
         check_text(self.data, "a data id")
+        require_type(self.window, Window, "a part's window", 'Use Window.parse("FROM..TO").')
         if self.group is not None:
             check_text(self.group, "a group")
 
@@ -143,13 +141,13 @@ class Charge:
             raise FileInvalid("a charge has epsilon and neighbours, or neither.")
         return cls(
             part=_part_from_json(fields),
-            survey=_digest(fields.text("survey")),
+            survey=digest(fields.text("survey")),
             epsilon=None if epsilon is None else rational(fields.text("epsilon")),
             unit=Unit(
                 one_of(UnitKind, unit.text("kind")), unit.integer("max_examples", 1, MAX_EXAMPLES)
             ),
             neighbours=None if neighbours is None else one_of(Neighbours, neighbours),
-            model=None if model is None else _digest(fields.text("model")),
+            model=None if model is None else digest(fields.text("model")),
             status=one_of(Status, fields.text("status")),
         )
 
@@ -164,6 +162,7 @@ class Budget:
     """The most that one unit may spend; None for no limit."""
     window: Window = EVER
     """The data it is for; a window other than all time goes with `split_windows`."""
+    _: KW_ONLY
     unit: UnitKind = UnitKind.EXAMPLE
     delta: Fraction | None = None
     """With a delta, charges compose by the optimal theorem instead of adding up."""
@@ -176,8 +175,18 @@ class Budget:
     def __post_init__(self) -> None:
         if self.data is not None:
             check_text(self.data, "a data id")
-        if self.epsilon is not None and self.epsilon < 0:
-            raise SettingInvalid(f"a budget is not negative; found {self.epsilon}.")
+        if self.epsilon is not None:
+            require_fraction(self.epsilon, "a budget's epsilon")
+            if self.epsilon < 0:
+                raise SettingInvalid(
+                    f"a budget is not negative; found {self.epsilon}. Use 0 to spend nothing."
+                )
+        require_type(self.window, Window, "a budget's window", 'Use Window.parse("FROM..TO").')
+        require_member(self.unit, UnitKind, "a budget's unit", door="fedassay ledger budget")
+        if self.delta is not None:
+            require_fraction(self.delta, "delta")
+        for name in ("split_windows", "split_groups", "allow_exact"):
+            require_type(getattr(self, name), bool, f"a budget's {name}", "Pass True or False.")
         if self.delta is not None and not 0 < self.delta < 1:
             raise SettingInvalid(
                 f"delta lies between 0 and 1; found {float(self.delta):g}. Take one far below "
@@ -250,7 +259,7 @@ class Loss:
         head = fields.get("known_head")
         return cls(
             fields.integer("known_entries", 0, 2**53),
-            None if head is None else _digest(fields.text("known_head")),
+            None if head is None else digest(fields.text("known_head")),
         )
 
 
@@ -273,7 +282,7 @@ class Checkpoint:
         fields.only("kind", "state", "latest", *_STAMP_FIELDS)
         latest = fields.get("latest")
         return cls(
-            _digest(fields.text("state")),
+            digest(fields.text("state")),
             None if latest is None else datetime.fromisoformat(fields.text("latest")),
         )
 
@@ -346,36 +355,6 @@ def first_head(ledger_id: str) -> str:
 def seen_at(stamp: Stamp, latest: datetime | None) -> Stamp:
     """The stamp, marked when its clock is behind an earlier entry's."""
     return replace(stamp, clock_went_back=latest is not None and stamp.time < latest)
-
-
-def check_text(text: str, name: str) -> None:
-    """Names are short and printable: they end up in tables and on terminals."""
-    if not 0 < len(text) <= MAX_TEXT or not text.isprintable():
-        raise SettingInvalid(
-            f"{name} must be 1 to {MAX_TEXT} printable characters; found {len(text)}, or one "
-            "that is not printable."
-        )
-
-
-def rational(text: str) -> Fraction:
-    """Read "1/3" or "2" exactly."""
-    if not _RATIONAL.fullmatch(text):
-        raise FileInvalid(f'expected a fraction such as "1/3"; found {text[:40]!r}.')
-    return Fraction(text)
-
-
-def one_of(kind: type[_E], value: object) -> _E:
-    """The member with this value."""
-    for member in kind:
-        if member.value == value:
-            return member
-    raise FileInvalid(f"expected one of {[m.value for m in kind]}; found {str(value)[:40]!r}.")
-
-
-def _digest(text: str) -> str:
-    if not _DIGEST.fullmatch(text):
-        raise FileInvalid("a digest is 64 lower-case hexadecimal digits; found another text.")
-    return text
 
 
 def _part_json(part: Part) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from fedassay.checks import require_type
 from fedassay.errors import SettingInvalid
 
 _FIRST = datetime.min.replace(tzinfo=UTC)
@@ -23,6 +24,8 @@ class Window:
 
     def __post_init__(self) -> None:
         for instant in (self.start, self.end):
+            if instant is not None:
+                require_type(instant, datetime, "a window's instant", "Use Window.parse.")
             if instant is not None and instant.utcoffset() is None:
                 raise SettingInvalid(
                     "a window's instants need a time zone; found one without. Write UTC."

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fedassay.checks import require_type, require_whole
 from fedassay.errors import ReportMalformed, SettingInvalid
 from fedassay.examples import IntArray
 from fedassay.files import Fields
@@ -41,8 +42,8 @@ class RandomizedResponse(LocalMechanism):
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
-        if self.cells < 1:
-            raise SettingInvalid(f"a level has at least one cell; found {self.cells}.")
+        require_whole(self.cells, "a level's cells", 1)
+        require_type(self.nothing, bool, "whether there is a message for nothing")
         power = scaled_exp(self.epsilon)
         p = Fraction(power, power + SCALE * (self.values - 1))
         object.__setattr__(self, "numerator", round_down(p, _BITS))

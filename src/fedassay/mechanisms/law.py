@@ -1,10 +1,13 @@
 """What a mechanism does to a count, and what it promises: data that others compute with."""
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from fractions import Fraction
+from math import ceil, floor, log10
 
+from fedassay.checks import require_fraction, require_member, require_type, require_whole
 from fedassay.errors import SettingInvalid
+from fedassay.presentation import html_text
 
 MAX_EXAMPLES = 2**20
 
@@ -22,6 +25,7 @@ class Law:
     offset: float
     variance_per_report: float
     variance_per_hit: float
+    _: KW_ONLY
     sums_to_reports: bool = False
     """Whether a level's counters always add up to its reports, so that they are correlated."""
 
@@ -64,10 +68,8 @@ class Unit:
     max_examples: int = 1
 
     def __post_init__(self) -> None:
-        if not 1 <= self.max_examples <= MAX_EXAMPLES:
-            raise SettingInvalid(
-                f"max_examples must be from 1 to {MAX_EXAMPLES}; found {self.max_examples}."
-            )
+        require_member(self.kind, UnitKind, "a unit's kind", door="fedassay.new_survey")
+        require_whole(self.max_examples, "max_examples", 1, MAX_EXAMPLES)
         if self.kind is UnitKind.EXAMPLE and self.max_examples != 1:
             raise SettingInvalid(
                 f"max_examples goes with the client unit; found {self.max_examples} with unit "
@@ -99,10 +101,21 @@ class Guarantee:
     trust: str
     minimum_reports: int
     colluders: int = 0
+    participant_epsilon: float | None = None
+    """Epsilon towards one other client, who knows its own noise; None where that is no matter."""
     delta: Fraction | None = None
     """The chance that epsilon says nothing about; None where the promise is without one."""
 
     def __post_init__(self) -> None:
+        if self.epsilon is not None:
+            require_fraction(self.epsilon, "a guarantee's epsilon")
+        if self.neighbours is not None:
+            require_member(self.neighbours, Neighbours, "neighbours", door="fedassay.new_survey")
+        require_type(self.unit, Unit, "a guarantee's unit")
+        require_whole(self.minimum_reports, "minimum_reports", 1)
+        require_whole(self.colluders, "colluders", 0)
+        if self.delta is not None:
+            require_fraction(self.delta, "delta")
         if self.delta is not None and not 0 < self.delta < 1:
             raise SettingInvalid(
                 f"delta must lie between 0 and 1; found {float(self.delta):g}. Common choices lie "
@@ -117,6 +130,12 @@ class Guarantee:
         if self.delta is None:
             return f"{float(self.epsilon):g}"
         return f"({float(self.epsilon):g}, {float(self.delta):g})"
+
+    def __str__(self) -> str:
+        return self.sentence()
+
+    def _repr_html_(self) -> str:
+        return html_text(self.sentence())
 
     def sentence(self) -> str:
         """The promise as one sentence for people."""
@@ -135,5 +154,21 @@ class Guarantee:
             withstands += f" and at most {self.colluders:,} of their clients collude"
         return (
             f"{self.strength}-differential privacy for {self.unit} "
-            f"({self.neighbours.value} neighbours) while {withstands}, if you trust {self.trust}."
+            f"({self.neighbours.value} neighbours) {self._towards} while {withstands}, if you "
+            f"trust {self.trust}.{self._participants}"
         )
+
+    @property
+    def _towards(self) -> str:
+        if self.colluders:
+            return "towards outsiders and participants"
+        return "towards outsiders"
+
+    @property
+    def _participants(self) -> str:
+        """What another client learns who takes its own noise away, rounded up."""
+        if self.participant_epsilon is None or self.colluders:
+            return ""
+        scale = 10.0 ** (2 - floor(log10(self.participant_epsilon)))
+        shown = ceil(self.participant_epsilon * scale) / scale
+        return f" Towards another participant, who knows its own noise, it is {shown:g}."

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedassay.errors import SettingInvalid
-from fedassay.estimate import normal_quantile
+from fedassay.estimate import check_confidence, normal_quantile
 from fedassay.examples import FloatArray, IntArray
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.delta_method import why_one_class
@@ -28,6 +28,7 @@ class Curve:
 
     def band(self, confidence: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Lower and upper values of y, as they come."""
+        check_confidence(confidence)
         half = normal_quantile(0.5 + confidence / 2.0) * self.y_sd
         return self.y - half, self.y + half
 

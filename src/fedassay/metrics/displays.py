@@ -1,6 +1,7 @@
 """Curves drawn as scikit-learn draws them, with a band for what is not known."""
 
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Any, Self
 
 import numpy as np
@@ -13,8 +14,30 @@ from fedassay.metrics.curves import Curve, precision_recall_curve, roc_curve
 from fedassay.metrics.roc_auc import roc_auc
 
 
-@dataclass(slots=True, eq=False)
-class RocCurveDisplay:
+class Display:
+    """What a notebook and a terminal show of a drawing: the figure, and one line."""
+
+    __slots__ = ()
+    ax_: Any
+    name: str
+
+    def figures(self) -> str:
+        """The drawing's main figure, in words."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}: {self.figures()}>"
+
+    def _repr_png_(self) -> bytes | None:
+        if self.ax_ is None:
+            return None
+        stream = BytesIO()
+        self.ax_.figure.savefig(stream, format="png", dpi=100)
+        return stream.getvalue()
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class RocCurveDisplay(Display):
     """ROC curve with a pointwise 95 % band.
 
     `from_histogram` computes and draws; `plot` draws again on other axes.
@@ -32,6 +55,10 @@ class RocCurveDisplay:
         """Compute the curve and draw it."""
         return cls(roc_curve(histogram, monotone=True), roc_auc(histogram), name).plot(ax=ax)
 
+    def figures(self) -> str:
+        """The area under the curve."""
+        return f"AUC {self.roc_auc}"
+
     def plot(self, *, ax: Any = None) -> Self:
         """Draw on the given axes, or on new ones."""
         self.ax_ = axes_or_new(ax)
@@ -42,8 +69,8 @@ class RocCurveDisplay:
         return self
 
 
-@dataclass(slots=True, eq=False)
-class PrecisionRecallDisplay:
+@dataclass(slots=True, eq=False, repr=False)
+class PrecisionRecallDisplay(Display):
     """Precision-recall curve with a pointwise 95 % band."""
 
     curve: Curve
@@ -63,6 +90,10 @@ class PrecisionRecallDisplay:
             histogram.total_positives / histogram.total,
             name,
         ).plot(ax=ax)
+
+    def figures(self) -> str:
+        """The average precision."""
+        return f"AP {self.average_precision}"
 
     def plot(self, *, ax: Any = None) -> Self:
         """Draw on the given axes, or on new ones."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from fedassay.checks import require_type
 from fedassay.errors import SettingInvalid
 from fedassay.estimate import Estimate
 from fedassay.histogram import ScoreHistogram
@@ -47,11 +48,21 @@ def metric_name(name: str, threshold: float) -> str:
     return f"{name}@{threshold!r}"
 
 
+def metric_at(name: str, thresholds: Sequence[float]) -> str:
+    """A metric's full name: one at a threshold, where none is said, is meant at the first.
+
+    >>> metric_at("precision", [0.3, 0.7]), metric_at("roc_auc", [0.3])
+    ('precision@0.3', 'roc_auc')
+    """
+    return metric_name(name, thresholds[0]) if name in AT_THRESHOLD and thresholds else name
+
+
 def check_metric(name: str) -> None:
     """Raise unless a name is one of `named_metrics`, such as roc_auc or precision@0.5.
 
     >>> check_metric("precision@0.5")
     """
+    require_type(name, str, "a metric's name", "Write it as in roc_auc or precision@0.5.")
     metric, at, threshold = name.partition("@")
     known = metric in (AT_THRESHOLD if at else OVERALL)
     try:

@@ -4,7 +4,7 @@ Expected counts of a model of the scores go through the estimators and the noise
 will read the tally: there is one closed form, and this is it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import hypot, inf
@@ -250,3 +250,33 @@ def scaled(model: ScoreHistogram, examples: float) -> ScoreHistogram:
     50
     """
     return ScoreHistogram(model.edges, model.counts * (examples / model.total), model.noise)
+
+
+def forecast_header() -> list[str]:
+    """What the columns of `forecast_rows` are.
+
+    >>> forecast_header()[:2]
+    ['metric', 'value']
+    """
+    return ["metric", "value", "sampling", "binning", "privacy", "95 % ±", "mostly"]
+
+
+def forecast_rows(forecasts: Mapping[str, ErrorForecast]) -> list[list[str]]:
+    """Predicted errors by cause, and the 95 % half-width, as people read them.
+
+    >>> forecast_rows({})
+    []
+    """
+    rows = []
+    for name, each in forecasts.items():
+        if not each.is_available:
+            rows.append([name, _figure(each.value), "-", "-", "-", "no answer", "privacy"])
+            continue
+        figures = (each.sampling_sd, abs(each.binning_bias), each.noise_sd, each.half_width)
+        shown = map(_figure, figures)
+        rows.append([name, f"{each.value:.4f}", *shown, each.dominates.value])
+    return rows
+
+
+def _figure(value: float) -> str:
+    return f"{value:.2g}" if value else "0"

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from fedassay.checks import require_type
 from fedassay.errors import SettingInvalid, TargetImpossible
 from fedassay.mechanisms import Privacy
 from fedassay.planning.forecast import (
@@ -16,19 +17,25 @@ from fedassay.planning.forecast import (
     ErrorForecast,
     expected_reports,
     forecast,
+    forecast_header,
+    forecast_rows,
     model_for,
 )
 from fedassay.planning.monte_carlo import MonteCarlo, expected_ece, forecast_ece
 from fedassay.planning.request import SurveyRequest, check_request
 from fedassay.planning.search import SurveyDesign, design_survey
 from fedassay.planning.solve import (
+    PLANNED,
     Target,
     check_power,
     clients_needed,
     detectable_difference,
     detectable_on_same_clients,
     epsilon_needed,
+    rows_needed,
 )
+from fedassay.presentation import aligned, html_table, html_text
+from fedassay.survey import Survey
 
 PLAN_FORMAT = "fedassay.plan/1"
 DEFAULT_ERROR = 0.01
@@ -46,10 +53,11 @@ class Goal:
     power: float = 0.8
 
     def __post_init__(self) -> None:
+        require_type(self.target, Target, "a goal's target", 'Write Target("roc_auc", 0.01).')
         check_power(self.power)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
 class Plan:
     """A request with nothing left open, the survey for it, and its predicted errors."""
 
@@ -63,9 +71,28 @@ class Plan:
     """What the plan solved for: clients, epsilon or nothing."""
     enough_clients: int | None = None
     """Where the target is missed, how many clients would meet it."""
+    enough_rows: int | None = None
+    """How many rows of as many clients would, where a client has other than one."""
     enough_epsilon: Fraction | None = None
     obstacle: str = ""
     """Why no number of clients, or no epsilon, meets it."""
+
+    def __str__(self) -> str:
+        """The predicted errors as a table, and the verdict."""
+        header, rows = forecast_header(), forecast_rows(self.forecasts)
+        return f"{aligned(header, rows)}\n\n{self.verdict}"
+
+    def __repr__(self) -> str:
+        return f"<Plan: {self.verdict}>"
+
+    def _repr_html_(self) -> str:
+        rows = forecast_rows(self.forecasts)
+        return html_table(forecast_header(), rows) + html_text(self.verdict)
+
+    @property
+    def survey(self) -> Survey:
+        """The survey to hand out."""
+        return self.design.survey
 
     @property
     def central(self) -> ErrorForecast:
@@ -86,28 +113,33 @@ class Plan:
     def verdict(self) -> str:
         """Enough or not, and what would make it enough, in one sentence."""
         target, central = self.goal.target, self.central
-        within = f"{central.error_quantile():.2g}"
-        clients = f"{expected_reports(self.request):,} clients"
+        who = f"{expected_reports(self.request):,} clients"
+        if has_own_rows(self.request):
+            who = f"{self.request.clients:,} clients with {self.request.examples:,} rows in all"
         if self.request.epsilon is not None:
-            clients += f" at {self.request.privacy.value} epsilon {_decimal(self.request.epsilon)}"
+            who += f" at {self.request.privacy.value} epsilon {_decimal(self.request.epsilon)}"
         if self.is_enough:
             return (
-                f"Enough: {clients} give {target.metric} within {within} of the "
+                f"Enough: {who} give {target.metric} within {central.error_quantile():.2g} of the "
                 f"population's value in 95 of 100 surveys; {target.error:g} is asked for."
             )
         if central.is_available:
+            within = _told_apart(central.error_quantile(PLANNED), target.error)
             shortfall = (
-                f"{clients} give {target.metric} within {within} only, mostly from "
+                f"{who} give {target.metric} within {within} only, mostly from "
                 f"{central.dominates.value}, and {target.error:g} is asked for"
             )
         else:
-            shortfall = f"{clients} give no {target.metric} at all"
+            shortfall = f"{who} give no {target.metric} at all"
         return f"Not enough: {shortfall}; {self._remedy()}."
 
     def _remedy(self) -> str:
         ways = []
-        if self.enough_clients is not None:
-            ways.append(f"{self.enough_clients:,} clients")
+        if self.enough_rows is not None:
+            ways.append(f"{self.enough_rows:,} rows")
+        elif self.enough_clients is not None:
+            each = " with as many rows each" if has_own_rows(self.request) else ""
+            ways.append(f"{self.enough_clients:,} clients{each}")
         if self.enough_epsilon is not None:
             ways.append(f"epsilon {_decimal(self.enough_epsilon)}")
         if ways:
@@ -143,6 +175,7 @@ class Plan:
             "target": {"metric": metric, "error": self.goal.target.error},
             "needed": {
                 "clients": self.enough_clients,
+                "rows": self.enough_rows,
                 "epsilon": None if self.enough_epsilon is None else str(self.enough_epsilon),
             },
             "assumed": assumptions(self.request),
@@ -188,6 +221,10 @@ def make_plan(
         )
     progress("what would be enough")
     enough_clients, obstacle = _attempt(lambda: clients_needed(request, goal.target))
+    enough_rows = None
+    if has_own_rows(request):
+        enough_rows, other = _attempt(lambda: rows_needed(request, goal.target))
+        obstacle = obstacle or other
     enough_epsilon = None
     if request.privacy is not Privacy.SECURE:
         enough_epsilon, other = _attempt(lambda: epsilon_needed(request, goal.target))
@@ -196,9 +233,42 @@ def make_plan(
         plan,
         solved_for=solved_for,
         enough_clients=enough_clients,
+        enough_rows=enough_rows,
         enough_epsilon=enough_epsilon,
         obstacle=obstacle,
     )
+
+
+def check_start(request: SurveyRequest, target_error: float | None) -> None:
+    """Raise unless there is something to plan from: clients, or an error to find them for.
+
+    >>> check_start(SurveyRequest(clients=1000), None)
+    """
+    if target_error is not None:
+        return
+    if request.clients is None:
+        raise SettingInvalid(
+            "a plan starts from a number of clients or from a target error; found neither. "
+            "Add --clients 20000 or --target-error 0.005."
+        )
+    match request.privacy:
+        case Privacy.SECURE:
+            return
+        case Privacy.DISTRIBUTED | Privacy.LOCAL:
+            if request.epsilon is None:
+                raise SettingInvalid(
+                    f"{request.privacy.value} privacy needs an epsilon, or a target error to find "
+                    "one for; found neither. Add --epsilon 1 or --target-error 0.005."
+                )
+
+
+def has_own_rows(request: SurveyRequest) -> bool:
+    """Whether clients hold other than one row each, so that rows and clients differ.
+
+    >>> has_own_rows(SurveyRequest(clients=4, examples=8000))
+    True
+    """
+    return None not in (request.clients, request.examples) and request.clients != request.examples
 
 
 def assumptions(request: SurveyRequest) -> dict[str, float | str]:
@@ -239,7 +309,13 @@ def _predicted(
     generator = np.random.default_rng(_SEED)
     forecasts["ece"] = forecast_ece(monte_carlo, generator=generator)
     calibrated = expected_ece(monte_carlo, generator=generator)
-    return Plan(request, goal, design, forecasts, calibrated)
+    return Plan(
+        request=request,
+        goal=goal,
+        design=design,
+        forecasts=forecasts,
+        calibrated_ece=calibrated,
+    )
 
 
 def _check_open(request: SurveyRequest) -> None:
@@ -278,3 +354,9 @@ def _finite(value: float) -> float | None:
 
 def _decimal(epsilon: Fraction) -> str:
     return f"{float(epsilon):g}"
+
+
+def _told_apart(value: float, other: float) -> str:
+    """A figure with as many digits as it takes to differ from another one's."""
+    figures = (f"{value:.{digits}g}" for digits in range(2, 17))
+    return next((text for text in figures if float(text) != other), f"{value!r}")

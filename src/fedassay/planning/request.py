@@ -6,8 +6,19 @@ from enum import Enum
 from fractions import Fraction
 from math import floor
 
+import numpy as np
+
+from fedassay.checks import (
+    require_fraction,
+    require_member,
+    require_number,
+    require_thresholds,
+    require_type,
+    require_whole,
+)
+from fedassay.decoding import MAX_BUCKETS
 from fedassay.errors import SettingInvalid
-from fedassay.examples import Examples, FloatArray
+from fedassay.examples import Examples, FloatArray, checked_scores
 from fedassay.mechanisms import Privacy, Unit, check_epsilon
 from fedassay.survey import MAX_CLIENTS
 
@@ -32,7 +43,12 @@ class LevelChoice(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurveyRequest:
-    """What a user asks of a survey; None leaves the choice to the planner."""
+    """What a user asks of a survey; None leaves the choice to the planner.
+
+    >>> SurveyRequest(privacy="local")
+    Traceback (most recent call last):
+    fedassay.errors.SettingInvalid: a request's privacy must be a Privacy; found 'local'. Write ...
+    """
 
     privacy: Privacy = Privacy.SECURE
     epsilon: Fraction | None = None
@@ -61,6 +77,12 @@ class SurveyRequest:
     level_by_hash: bool = False
     model_digest: str | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse what can never be kept; what is still open is left to `check_request`."""
+        _check_types(self)
+        _check_ranges(self)
+        _check_contradictions(self)
+
     @property
     def fewest_reports(self) -> int:
         """What shared noise is sized for: minimum_reports, or all clients but the dropouts.
@@ -75,87 +97,131 @@ class SurveyRequest:
 
 
 def check_request(request: SurveyRequest) -> None:
-    """Raise `SettingInvalid` unless the request can be kept.
+    """Raise `SettingInvalid` while a survey cannot be made because something is left open.
 
     >>> check_request(SurveyRequest(clients=100))
     """
-    height, fanout = request.height, request.fanout
-    if height is not None and not 1 <= height <= 20:
-        raise SettingInvalid(f"height must be from 1 to 20; found {height}.")
-    if fanout is not None and not 2 <= fanout <= 1024:
-        raise SettingInvalid(f"fan-out must be from 2 to 1024; found {fanout}.")
-    if fanout is not None and height is None and request.preset is Preset.DEFAULT:
-        raise SettingInvalid("a fan-out needs a height: the leaves are fanout ** height.")
+    require_type(request, SurveyRequest, "a request", "fedassay.new_survey takes its settings.")
+    match request.privacy:
+        case Privacy.SECURE:
+            return
+        case Privacy.DISTRIBUTED:
+            _require_epsilon(request)
+            if request.minimum_reports is None and request.clients is None:
+                raise SettingInvalid(
+                    "noise shares are sized for a number of reports; found neither minimum_reports "
+                    "nor clients. Add --minimum-reports N, the fewest that may arrive."
+                )
+        case Privacy.LOCAL:
+            _require_epsilon(request)
+
+
+def _require_epsilon(request: SurveyRequest) -> None:
+    if request.epsilon is None:
+        raise SettingInvalid(
+            f"{request.privacy.value} differential privacy needs an epsilon. Add --epsilon 1."
+        )
+
+
+def _check_types(request: SurveyRequest) -> None:
+    """Choices are members of their types, never texts that look like them."""
+    door = "fedassay.new_survey"
+    require_member(request.privacy, Privacy, "a request's privacy", door=door)
+    require_member(request.preset, Preset, "a request's preset", door=door)
+    require_member(request.levels, LevelChoice, "a request's levels", door=door)
+    require_type(request.unit, Unit, "a request's unit", "Write Unit(UnitKind.CLIENT, 10).")
+    for name in ("allow_empty", "level_by_hash"):
+        require_type(getattr(request, name), bool, f"a request's {name}", "Pass True or False.")
+    require_type(request.thresholds, tuple, "a request's thresholds", "Write them as (0.5,).")
+    if request.budget is not None:
+        require_type(request.budget, tuple, "a budget", "Write (Fraction(2, 3), Fraction(1, 3)).")
+        for share in request.budget:
+            require_fraction(share, "a share of the budget")
+    if request.model_digest is not None:
+        require_type(request.model_digest, str, "a model digest", "Make it with: sha256sum FILE")
+    if isinstance(request.reference, np.ndarray):
+        checked_scores(request.reference)
+    elif request.reference is not None:
+        remedy = "Pass Examples(y, s), or an array of scores."
+        require_type(request.reference, Examples, "a reference", remedy)
+
+
+def _check_ranges(request: SurveyRequest) -> None:
+    if request.epsilon is not None:
+        check_epsilon(request.epsilon)
+    if request.height is not None:
+        require_whole(request.height, "height", 1, 20)
+    if request.fanout is not None:
+        require_whole(request.fanout, "fan-out", 2, 1024)
     check_buckets(request.buckets)
+    for name in ("clients", "examples", "minimum_reports"):
+        value = getattr(request, name)
+        if value is not None:
+            require_whole(value, name, 1, MAX_CLIENTS)
+    require_whole(request.colluders, "colluders", 0, MAX_CLIENTS)
+    require_fraction(request.dropouts, "the share of dropouts")
     if not 0 <= request.dropouts < 1:
         raise SettingInvalid(
-            f"the share of dropouts must be from 0 to below 1; found {float(request.dropouts):g}."
+            f"the share of dropouts must be from 0 to below 1; found {float(request.dropouts):g}. "
+            "Write Fraction(1, 10) where one client in ten may stay away."
+        )
+    rate, auc = request.positive_rate, request.auc
+    if rate is not None and not 0.0 < require_number(rate, "a positive rate") < 1.0:
+        raise SettingInvalid(
+            f"a positive rate must lie between 0 and 1; found {rate}. Write 0.3 for 30 %."
+        )
+    if auc is not None and not 0.5 < require_number(auc, "an assumed AUC") < 1.0:
+        raise SettingInvalid(
+            f"an assumed AUC must lie between 0.5 and 1; found {auc}. Swap the labels below 0.5."
+        )
+    check_thresholds(request.thresholds)
+
+
+def _check_contradictions(request: SurveyRequest) -> None:
+    if request.fanout is not None and request.height is None and request.preset is Preset.DEFAULT:
+        raise SettingInvalid(
+            "a fan-out needs a height: the leaves are fanout ** height; found none. Add a height."
         )
     if request.preset is Preset.PAPER and request.reference is not None:
         raise SettingInvalid(
             "the paper preset uses a uniform grid; a reference does not go with it. "
             "Drop --reference, or use the default preset."
         )
-    if request.minimum_reports is not None and request.minimum_reports < 1:
-        raise SettingInvalid(
-            f"minimum_reports must be at least 1; found {request.minimum_reports}."
-        )
-    for name, value in (("clients", request.clients), ("examples", request.examples)):
-        if value is not None and not 1 <= value <= MAX_CLIENTS:
-            raise SettingInvalid(f"{name} must be from 1 to {MAX_CLIENTS}; found {value}.")
-    rate = request.positive_rate
-    if rate is not None and not 0.0 < rate < 1.0:
-        raise SettingInvalid(f"a positive rate must lie between 0 and 1; found {rate}.")
-    if request.auc is not None:
-        _check_auc(request)
-    check_thresholds(request.thresholds)
-    _check_privacy(request)
-
-
-def _check_auc(request: SurveyRequest) -> None:
-    if request.reference is not None:
+    if request.auc is not None and request.reference is not None:
         raise SettingInvalid(
             "a reference says how good the classifier is; an assumed AUC does not go with it. "
             "Drop --auc or --reference."
         )
-    if request.auc is not None and not 0.5 < request.auc < 1.0:
-        raise SettingInvalid(f"an assumed AUC must lie between 0.5 and 1; found {request.auc}.")
+    match request.privacy:
+        case Privacy.SECURE:
+            if request.epsilon is not None:
+                raise SettingInvalid(
+                    "exact sums spend no epsilon; found one. "
+                    "Use --privacy distributed or local, or drop --epsilon."
+                )
+        case Privacy.DISTRIBUTED:
+            _check_noise_shares(request)
+        case Privacy.LOCAL:
+            if request.colluders:
+                raise SettingInvalid(
+                    "local privacy holds whatever others do; colluders do not go with it. "
+                    "Drop them."
+                )
 
 
-def _check_privacy(request: SurveyRequest) -> None:
-    if request.privacy is Privacy.SECURE:
-        if request.epsilon is not None:
-            raise SettingInvalid(
-                "exact sums spend no epsilon; found one. "
-                "Use --privacy distributed or local, or drop --epsilon."
-            )
-        return
-    if request.epsilon is None:
-        raise SettingInvalid(
-            f"{request.privacy.value} differential privacy needs an epsilon. Add --epsilon 1."
-        )
-    check_epsilon(request.epsilon)
-    if request.privacy is Privacy.LOCAL:
-        if request.colluders:
-            raise SettingInvalid(
-                "local privacy holds whatever others do; colluders do not go with it. Drop them."
-            )
-        return
+def _check_noise_shares(request: SurveyRequest) -> None:
     minimum, clients = request.minimum_reports, request.clients
-    if minimum is None and clients is None:
-        raise SettingInvalid(
-            "noise shares are sized for a number of reports; found neither minimum_reports nor "
-            "clients. Add --minimum-reports N, the fewest that may arrive."
-        )
     sized_for = clients if minimum is None else minimum
-    if sized_for is not None and sized_for < 2:
+    if sized_for is None:
+        return
+    if sized_for < 2:
         raise SettingInvalid(
             f"minimum_reports must be at least 2; found {sized_for}. One client alone is local "
             "differential privacy."
         )
-    if request.colluders >= (minimum or clients or 0):
+    if request.colluders >= sized_for:
         raise SettingInvalid(
-            f"colluders must be fewer than the {minimum or clients} reports that noise is sized "
+            f"colluders must be fewer than the {sized_for} reports that noise is sized "
             f"for; found {request.colluders}. Raise minimum_reports, or trust more clients."
         )
     if minimum is not None and clients is not None and minimum > clients:
@@ -170,8 +236,8 @@ def check_buckets(buckets: int | None) -> None:
 
     >>> check_buckets(100)
     """
-    if buckets is not None and not 1 <= buckets <= 2**16:
-        raise SettingInvalid(f"buckets must be from 1 to 65536; found {buckets}.")
+    if buckets is not None:
+        require_whole(buckets, "buckets", 1, MAX_BUCKETS)
 
 
 def check_thresholds(thresholds: Sequence[float]) -> None:
@@ -179,6 +245,4 @@ def check_thresholds(thresholds: Sequence[float]) -> None:
 
     >>> check_thresholds([0.2, 0.8])
     """
-    for threshold in thresholds:
-        if not 0.0 <= threshold <= 1.0:
-            raise SettingInvalid(f"a threshold must lie in [0, 1]; found {threshold}. Scores do.")
+    require_thresholds(thresholds)

@@ -125,10 +125,7 @@ def _models(request: SurveyRequest) -> list[ScoreHistogram]:
 def _halves(reference: Examples) -> tuple[Examples, ...]:
     """Two random halves: a survey whose bias vanishes by luck in one shows it in the other."""
     order = np.random.default_rng(0).permutation(len(reference))
-    halves = tuple(
-        Examples(reference.labels[rows], reference.scores[rows])
-        for rows in (order[::2], order[1::2])
-    )
+    halves = tuple(reference.rows(rows) for rows in (order[::2], order[1::2]))
     enough = all(_FEWEST <= half.positives <= len(half) - _FEWEST for half in halves)
     return halves if enough else (reference,)
 

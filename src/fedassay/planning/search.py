@@ -6,6 +6,7 @@ Every candidate is scored by the closed form of `forecast`.
 from dataclasses import dataclass
 from math import inf, log
 
+from fedassay.checks import require_type
 from fedassay.decoding import DecodeOptions
 from fedassay.examples import Examples
 from fedassay.grid import Grid
@@ -32,6 +33,10 @@ class SurveyDesign:
 
     survey: Survey
     decode_options: DecodeOptions
+
+    def __post_init__(self) -> None:
+        require_type(self.survey, Survey, "a design's survey", "Use design_survey(request).")
+        require_type(self.decode_options, DecodeOptions, "decode_options", "Pass DecodeOptions().")
 
 
 PAPER_HEIGHT = 10

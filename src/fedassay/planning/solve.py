@@ -1,9 +1,11 @@
 """Planning backwards: clients or epsilon for a wanted error, and what can be told apart."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor, inf, log10, sqrt
 
+from fedassay.checks import require_number
 from fedassay.client import CEILING
 from fedassay.errors import SettingInvalid, TargetImpossible
 from fedassay.estimate import normal_quantile
@@ -41,7 +43,7 @@ class Target:
 
     def __post_init__(self) -> None:
         check_metric(self.metric)
-        if not 0.0 < self.error < 1.0:
+        if not 0.0 < require_number(self.error, "a target error") < 1.0:
             raise SettingInvalid(
                 f"a target error must lie between 0 and 1; found {self.error:g}. "
                 "No finite number of clients gives an error of 0."
@@ -76,50 +78,44 @@ def predicted(
 
 
 def clients_needed(request: SurveyRequest, target: Target) -> int:
-    """The fewest clients whose survey stays below the target.
-
-    For a survey of given shape the error falls with the clients: it is solved for, the survey
-    chosen anew for that many, and again until the number settles.
+    """The fewest clients, each with as many rows as before, whose survey stays below the target.
 
     >>> clients_needed(SurveyRequest(), Target("prevalence", 0.01)) > 5000
     True
     """
 
-    def with_clients(clients: int) -> SurveyRequest:
-        examples = request.examples
+    def with_clients(clients: float) -> SurveyRequest:
+        number, examples = round(clients), request.examples
         if examples is not None and request.clients is not None:
-            examples = max(1, round(examples * clients / request.clients))
-        return replace(request, clients=clients, examples=examples, minimum_reports=None)
+            examples = min(MAX_CLIENTS, max(1, round(examples * number / request.clients)))
+        return replace(request, clients=number, examples=examples, minimum_reports=None)
 
     fewest = max(2, request.colluders + 2)
-    model = model_for(with_clients(fewest))
-
-    def quantile_of(shape: SurveyDesign, clients: int) -> float:
-        asked = with_clients(clients)
-        design = SurveyDesign(rebuilt_survey(asked, shape.survey), shape.decode_options)
-        return predicted(asked, design, target.metric, model=model).error_quantile(PLANNED)
-
-    clients, best = 10_000, inf
-    for _ in range(_ROUNDS):
-        shape = design_survey(with_clients(clients))
-        low, high = fewest, MAX_CLIENTS
-        if quantile_of(shape, high) > target.error:
-            if clients == MAX_CLIENTS:
-                break
-            clients = min(MAX_CLIENTS, 100 * clients)
-            continue
-        while high > low * 1.002 + 1:
-            middle = round(sqrt(low * high))
-            low, high = (
-                (middle, high) if quantile_of(shape, middle) > target.error else (low, middle)
-            )
-        settled = abs(high - clients) <= _SETTLED * clients
-        clients, best = high, min(best, float(high)) if not settled else float(high)
-        if settled:
-            break
-    if best == inf:
+    clients = _smallest(
+        with_clients, target, _Range(fewest, MAX_CLIENTS, start=10_000, step=100, whole=True)
+    )
+    if clients is None:
         raise TargetImpossible(_no_clients(with_clients(MAX_CLIENTS), target))
-    return _rounded_up(best)
+    return _rounded_up(clients)
+
+
+def rows_needed(request: SurveyRequest, target: Target) -> int:
+    """The fewest rows, spread over as many clients as before, whose survey stays below it.
+
+    >>> rows_needed(SurveyRequest(clients=4), Target("prevalence", 0.01)) > 5000
+    True
+    """
+
+    def with_rows(rows: float) -> SurveyRequest:
+        return replace(request, examples=round(rows))
+
+    fewest = max(2, request.clients or 2)
+    rows = _smallest(
+        with_rows, target, _Range(fewest, MAX_CLIENTS, start=100_000, step=100, whole=True)
+    )
+    if rows is None:
+        raise TargetImpossible(_no_rows(with_rows(MAX_CLIENTS), target))
+    return _rounded_up(rows)
 
 
 def epsilon_needed(request: SurveyRequest, target: Target) -> Fraction:
@@ -132,34 +128,65 @@ def epsilon_needed(request: SurveyRequest, target: Target) -> Fraction:
     if request.privacy is Privacy.SECURE:
         raise SettingInvalid("exact sums spend no epsilon; there is none to find.")
 
-    def quantile_of(shape: SurveyDesign, epsilon: Fraction) -> float:
-        asked = replace(request, epsilon=epsilon)
-        design = SurveyDesign(rebuilt_survey(asked, shape.survey), shape.decode_options)
-        return predicted(asked, design, target.metric, model=model).error_quantile(PLANNED)
+    def with_epsilon(epsilon: float) -> SurveyRequest:
+        return replace(request, epsilon=Fraction(epsilon).limit_denominator(10**6))
 
-    model = model_for(request)
-    epsilon: Fraction = Fraction(1)
-    best: Fraction | None = None
+    epsilon = _smallest(
+        with_epsilon,
+        target,
+        _Range(float(_SMALLEST_EPSILON), float(_LARGEST_EPSILON), start=1, step=10),
+    )
+    if epsilon is None:
+        raise TargetImpossible(_no_epsilon(request, target))
+    return _three_digits(epsilon)
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """Where to look for a number, from where, and how far to go when that is too small."""
+
+    smallest: float
+    largest: float
+    start: float
+    step: float
+    whole: bool = False
+
+
+def _smallest(
+    with_number: Callable[[float], SurveyRequest], target: Target, within: _Range
+) -> float | None:
+    """The smallest number of something whose survey stays below the target; None if none does.
+
+    For a survey of given shape the error falls with the number: it is solved for, the survey
+    chosen anew for that many, and again until the number settles.
+    """
+    model = model_for(with_number(within.smallest))
+
+    def misses(shape: SurveyDesign, number: float) -> bool:
+        asked = with_number(number)
+        design = SurveyDesign(rebuilt_survey(asked, shape.survey), shape.decode_options)
+        expected = predicted(asked, design, target.metric, model=model)
+        return expected.error_quantile(PLANNED) > target.error
+
+    number, best = min(max(within.start, within.smallest), within.largest), inf
     for _ in range(_ROUNDS):
-        shape = design_survey(replace(request, epsilon=epsilon))
-        if quantile_of(shape, _LARGEST_EPSILON) > target.error:
-            if epsilon == _LARGEST_EPSILON:
+        shape = design_survey(with_number(number))
+        if misses(shape, within.largest):
+            if number == within.largest:
                 break
-            epsilon = min(_LARGEST_EPSILON, 10 * epsilon)
+            number = min(within.largest, within.step * number)
             continue
-        low, high = float(_SMALLEST_EPSILON), float(_LARGEST_EPSILON)
-        while high > low * 1.003:
+        low, high = within.smallest, within.largest
+        while high > low * 1.002 + within.whole:
             middle = sqrt(low * high)
-            too_large = quantile_of(shape, Fraction(middle).limit_denominator(10**6)) > target.error
-            low, high = (middle, high) if too_large else (low, middle)
-        rounded = _three_digits(high)
-        settled = abs(rounded - epsilon) <= Fraction(1, 100) * epsilon
-        epsilon = best = rounded
+            middle = round(middle) if within.whole else middle
+            low, high = (middle, high) if misses(shape, middle) else (low, middle)
+        settled = abs(high - number) <= _SETTLED * number
+        best = high if settled else min(best, high)
+        number = high
         if settled:
             break
-    if best is None:
-        raise TargetImpossible(_no_epsilon(request, target))
-    return best
+    return None if best == inf else best
 
 
 def detectable_difference(expected: ErrorForecast, power: float) -> float:
@@ -197,7 +224,7 @@ def check_power(power: float) -> None:
 
     >>> check_power(0.8)
     """
-    if not 0.05 < power < 1.0:
+    if not 0.05 < require_number(power, "power") < 1.0:
         raise SettingInvalid(
             f"power must lie between 0.05 (false alarms alone) and 1; found {power:g}. "
             "Usual is 0.8."
@@ -217,6 +244,15 @@ def floors(request: SurveyRequest, metric: str) -> dict[Cause, float]:
         Cause.BINNING: abs(expected.binning_bias),
         Cause.PRIVACY: z * expected.noise_sd,
     }
+
+
+def _no_rows(request: SurveyRequest, target: Target) -> str:
+    left = floors(request, target.metric)
+    cause = max(left, key=lambda each: left[each])
+    return (
+        f"no number of rows up to {MAX_CLIENTS:,} brings {target.metric} within "
+        f"{target.error:g}: {cause.value} alone leaves {left[cause]:.2g}. {_REMEDY[cause]}"
+    )
 
 
 def _no_clients(request: SurveyRequest, target: Target) -> str:

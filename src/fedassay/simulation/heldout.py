@@ -6,7 +6,7 @@ import numpy as np
 
 from fedassay.calibration import Calibrator, Method, fit
 from fedassay.errors import SettingInvalid
-from fedassay.examples import Examples, IntArray, ScoredClients
+from fedassay.examples import IntArray, ScoredClients
 from fedassay.metrics.exact_rows import row_calibration
 from fedassay.planning.search import SurveyDesign
 from fedassay.randomness import SimulatedRandomness
@@ -62,7 +62,7 @@ def held_out(
 
 
 def _rows(cohort: ScoredClients, kept: IntArray) -> ScoredClients:
-    examples = Examples(cohort.examples.labels[kept], cohort.examples.scores[kept])
+    examples = cohort.examples.rows(kept)
     if cohort.client_of_row is None:
         return ScoredClients(examples, None, len(kept))
     clients, codes = np.unique(cohort.client_of_row[kept], return_inverse=True)

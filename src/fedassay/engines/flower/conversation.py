@@ -35,6 +35,8 @@ class Conversation:
     """or for this long since another site's answer, once enough have answered."""
     absent: Counter[str] = field(default_factory=Counter)
     """Why sites are missing from the result, and how many for each reason."""
+    names: dict[int, str] = field(default_factory=dict)
+    """What sites are called: by the roster where identities are pinned, else by themselves."""
 
     def gather(self, sites: int, wait_seconds: float) -> list[int]:
         """Wait until enough sites are connected."""
@@ -60,6 +62,8 @@ class Conversation:
                 site = asked.pop(message.metadata.reply_to_message_id, None)
                 if site is not None:
                     replies[site], latest = read_reply(message), time.monotonic()
+                    if replies[site].site:
+                        self.names.setdefault(site, replies[site].site)
             if not asked or self._is_over(begun, latest, len(replies)):
                 break
             time.sleep(_POLL_SECONDS)
@@ -83,7 +87,15 @@ class Conversation:
     def note(self, site: int, what: str, why: str = "") -> None:
         """Remember, and say, that a site is missing from here on."""
         self.absent[what] += 1
-        say(f"Without site {site}: {what}{': ' if why else '.'}{why}")
+        say(f"Without {self.called(site)}: {what}{': ' if why else '.'}{why}")
+
+    def called(self, site: int) -> str:
+        """A site's name, with Flower's number where it has none or shares it."""
+        name = self.names.get(site)
+        if name is None:
+            return f"site {site}"
+        shared = list(self.names.values()).count(name) > 1
+        return f"site {name} ({site})" if shared else f"site {name}"
 
     def missing(self) -> str:
         """Who is missing, in one line."""

@@ -34,6 +34,8 @@ def make_certificates(folder: Path, hosts: Sequence[str]) -> None:
             f"a certificate is for 1 to {_MOST_HOSTS} host names or addresses; found "
             f"{len(hosts)}. Name the host as sites reach it."
         )
+    # The SuperLink listens on loopback, behind its front, and its own processes reach it there.
+    named = list(dict.fromkeys([*hosts, "localhost", "127.0.0.1"]))
     authority_key = ec.generate_private_key(ec.SECP384R1())
     server_key = ec.generate_private_key(ec.SECP384R1())
     authority_name = _name("fedassay federation")
@@ -50,7 +52,7 @@ def make_certificates(folder: Path, hosts: Sequence[str]) -> None:
     server = (
         _certificate(_name(hosts[0][:64]), server_key.public_key())
         .issuer_name(authority_name)
-        .add_extension(x509.SubjectAlternativeName([_host(host) for host in hosts]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([_host(host) for host in named]), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_key_usage(signs_certificates=False), critical=True)
         .add_extension(

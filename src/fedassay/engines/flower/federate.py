@@ -17,6 +17,7 @@ from fedassay.errors import FedassayError, RoundAborted, TooFewReports
 from fedassay.files import canonical
 from fedassay.randomness import SystemRandomness
 from fedassay.secagg import Roster, SecAggServer, Terms
+from fedassay.secagg.messages import decode_keys
 from fedassay.secagg.server import Outgoing
 from fedassay.survey import Survey
 from fedassay.tally import Tally, TallyBuilder
@@ -64,7 +65,7 @@ def _tally(grid: Grid, settings: RunSettings) -> Tally:
         require_enough(survey, tally)
     except (RoundAborted, TooFewReports) as error:
         if talk.absent:
-            raise type(error)(f"{error} Missing sites: {talk.missing()}.") from error
+            raise type(error)(f"{error} Missing sites: {talk.missing()}.") from None
         raise
     return tally
 
@@ -99,8 +100,17 @@ def aggregated(talk: Conversation, settings: RunSettings, sites: list[int]) -> T
             except FedassayError as error:
                 talk.note(site, f"left out at stage {name}, {type(error).__name__}", str(error))
 
+    def join(site: str, answer: bytes) -> None:
+        server.receive_keys(site, answer)
+        if roster is not None:
+            # It has signed with this key, so that the roster's name is its own.
+            key = decode_keys(answer, terms).leaf.member
+            talk.names[int(site)] = roster.names[roster.index(key)]
+
     everybody = dict.fromkeys(map(str, sites), terms.to_bytes())
-    stage("keys", everybody, server.receive_keys, content)
+    stage("keys", everybody, join, content)
+    if talk.names:
+        say(f"With {', '.join(sorted(talk.names.values()))}.")
     stage("shares", server.roster_messages(), server.receive_shares)
     stage("masked", server.inboxes(), server.receive_masked, content)
     if server.is_pinned:

@@ -4,6 +4,7 @@ import sys
 
 
 def say(line: str) -> None:
-    """Write one line at once."""
-    sys.stdout.write(f"{line}\n")
+    """Write one line at once, with what a terminal would obey spelled out."""
+    shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in line)
+    sys.stdout.write(f"{shown}\n")
     sys.stdout.flush()

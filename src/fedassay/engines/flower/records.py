@@ -1,16 +1,17 @@
 """Questions and replies as Flower messages; whatever arrives is read as if a stranger sent it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fedassay.engines.flower.from_flower import ConfigRecord, Message, RecordDict
 from fedassay.errors import FedassayError, MessageMalformed, MessageTooLarge
 
 RECORD = "fedassay"
-PROTOCOL = 1
+PROTOCOL = 2
 MOST_BYTES = 2**28
 """The largest payload either side reads."""
 MOST_TEXT = 1000
+MOST_NAME = 60
 _SAME_VERSION = "Use the same fedassay version on both sides."
 
 
@@ -31,6 +32,8 @@ class Answered:
     """A site's payload."""
 
     payload: bytes
+    site: str = field(default="", compare=False)
+    """What the site calls itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,8 @@ class Declined:
 
     kind: str
     reason: str
+    site: str = field(default="", compare=False)
+    """What the site calls itself."""
 
 
 Reply = Answered | Declined
@@ -60,8 +65,10 @@ def read_question(message: Message) -> Question:
 def reply_content(reply: Reply) -> RecordDict:
     """The content of a message to the server."""
     if isinstance(reply, Answered):
-        return _content({"payload": reply.payload})
-    return _content({"declined": reply.kind, "reason": reply.reason[:MOST_TEXT]})
+        return _content({"payload": reply.payload, "site": reply.site})
+    return _content(
+        {"declined": reply.kind, "reason": reply.reason[:MOST_TEXT], "site": reply.site}
+    )
 
 
 def read_reply(message: Message) -> Reply:
@@ -69,10 +76,11 @@ def read_reply(message: Message) -> Reply:
     if message.has_error():
         return Declined(f"Flower error {message.error.code}", "the site's log says more")
     try:
-        fields = _fields(message, "payload", "declined", "reason")
+        fields = _fields(message, "payload", "declined", "reason", "site")
+        site = _text(fields, "site")[:MOST_NAME]
         if "declined" in fields:
-            return Declined(_text(fields, "declined"), _text(fields, "reason"))
-        return Answered(_bytes(fields, "payload"))
+            return Declined(_text(fields, "declined"), _text(fields, "reason"), site)
+        return Answered(_bytes(fields, "payload"), site)
     except FedassayError as error:
         return Declined(type(error).__name__, str(error))
 

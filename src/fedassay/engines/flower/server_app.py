@@ -1,5 +1,7 @@
 """The ServerApp: chooses the survey, leads the sites through the stages, writes the result."""
 
+import logging
+
 from fedassay.engines.flower.federate import federate
 from fedassay.engines.flower.from_flower import Context, Grid, ServerApp
 from fedassay.engines.flower.progress import say
@@ -18,5 +20,14 @@ def main(grid: Grid, context: Context) -> None:
         assessment.save(settings.output)
     except FedassayError as error:
         say(f"The run failed. {type(error).__name__}: {error}")
+        # Flower writes a traceback of what ends a run; the line above says all of it.
+        logging.getLogger("flwr").addFilter(_without_traceback)
         raise
     say(f"Wrote {settings.output.resolve()}.")
+
+
+def _without_traceback(record: logging.LogRecord) -> bool:
+    """Take the traceback off a record about an error of ours, and let it pass."""
+    if record.exc_info and isinstance(record.exc_info[1], FedassayError):
+        record.exc_info = None
+    return True

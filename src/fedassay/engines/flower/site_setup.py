@@ -16,8 +16,10 @@ from fedassay.engines.flower.agreement import (
     check_reason,
 )
 from fedassay.engines.flower.credentials import make_node_key, write_public
+from fedassay.engines.flower.launch import make_private
+from fedassay.engines.flower.programs import BIN_FOLDER, make_programs
 from fedassay.engines.flower.site import LEDGER_FILE
-from fedassay.engines.flower.site_lock import BIN_FOLDER, make_programs
+from fedassay.engines.flower.site_lock import SITE_PROGRAMS
 from fedassay.errors import FileInvalid
 from fedassay.files import Fields, read_json, write_json
 from fedassay.ledger import Budget, Ledger, Part
@@ -60,11 +62,12 @@ def prepare_site(folder: Path, wishes: SiteOptions) -> Agreement:
     check_reason(wishes.largest_epsilon, wishes.budget, wishes.reason)
     budget = Budget(None, wishes.budget, allow_exact=wishes.exact_sums)
     path = folder / AGREEMENT_FILE
+    make_private(folder)
     write_public(path, _agreement(wishes).encode())
     agreement = Agreement.load(path)
     ledger = Ledger.create(folder / LEDGER_FILE)
     ledger.set_budget(budget, who=wishes.name)
-    make_programs(folder / BIN_FOLDER)
+    make_programs(folder / BIN_FOLDER, SITE_PROGRAMS)
     make_node_key(folder / NODE_KEY)
     identity = Identity.generate()
     identity.save(folder / IDENTITY_FILE)

@@ -1,0 +1,74 @@
+"""Estimates as a table, beside exact values where they are known."""
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+
+from fedassay.estimate import Estimate, NotEnoughData
+
+Exact = Mapping[str, float | None]
+
+
+def estimate_header(*, exact: Exact | None = None, trials: int = 0) -> list[str]:
+    """What the columns of `estimate_rows` are."""
+    header = ["metric", "estimate", "95 % interval"]
+    if exact is not None:
+        header += ["exact", "error"]
+        if trials > 1:
+            header.append("mean |error|")
+    return header
+
+
+def estimate_rows(
+    estimates: Mapping[str, Estimate],
+    *,
+    exact: Exact | None = None,
+    trials: Sequence[Mapping[str, Estimate]] = (),
+) -> list[list[str]]:
+    """Estimates with 95 % intervals and, where known, exact values and errors.
+
+    With several trials, their mean absolute error stands beside the last one's.
+    """
+    rows = []
+    for name, estimate in estimates.items():
+        row = [short_name(name), *_value_and_interval(estimate)]
+        if exact is not None:
+            row += _exact_and_error(estimate, exact.get(name))
+            if len(trials) > 1:
+                row.append(_mean_error([trial[name].value for trial in trials], exact.get(name)))
+        rows.append(row)
+    return rows
+
+
+def reasons(estimates: Mapping[str, Estimate]) -> list[str]:
+    """Why some metrics have no value, each reason once."""
+    metric_of_reason = {
+        estimate.reason: name
+        for name, estimate in estimates.items()
+        if isinstance(estimate, NotEnoughData)
+    }
+    return [f"{short_name(name)}: {reason}" for reason, name in metric_of_reason.items()]
+
+
+def short_name(name: str) -> str:
+    """A metric's name, with a threshold of many digits shown with four."""
+    metric, at, threshold = name.partition("@")
+    return f"{metric}@{float(threshold):.4g}" if at else name
+
+
+def _value_and_interval(estimate: Estimate) -> tuple[str, str]:
+    if not estimate.is_available:
+        return "-", "not enough data"
+    low, high = estimate.interval()
+    return f"{estimate.value:.5f}", f"[{low:.4f}, {high:.4f}]"
+
+
+def _exact_and_error(estimate: Estimate, exact: float | None) -> tuple[str, str]:
+    if exact is None:
+        return "-", "-"
+    error = estimate.value - exact
+    return f"{exact:.5f}", f"{error:+.0e}" if isfinite(error) else "-"
+
+
+def _mean_error(values: Sequence[float], exact: float | None) -> str:
+    errors = [] if exact is None else [abs(value - exact) for value in values if isfinite(value)]
+    return f"{sum(errors) / len(errors):.1e}" if errors else "-"

@@ -1,0 +1,76 @@
+"""What a simulation gives: an assessment beside the exact values that it should have found."""
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+
+import numpy as np
+
+from fedassay.assessment import Assessment
+from fedassay.estimate_table import Exact
+from fedassay.examples import ScoredClients
+from fedassay.metrics.exact_rows import row_metrics
+from fedassay.planning.search import SurveyDesign
+from fedassay.randomness import SimulatedRandomness
+from fedassay.simulation.simulate import rows_counted, tally_clients
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SimulatedAssessment(Assessment):
+    """An assessment of rows that are at hand, with their exact metrics."""
+
+    _: KW_ONLY
+    exact_values: Mapping[str, float | None] = field(default_factory=dict)
+    rows: int = 0
+    counted: int = 0
+    """How many of the rows the unit of privacy lets count."""
+    clients: int | None = None
+    """How many clients hold the rows; None where each row is one."""
+
+    @property
+    def exact(self) -> Exact | None:
+        """Exact values by metric; None where a metric has none."""
+        return self.exact_values
+
+    @property
+    def headline(self) -> str:
+        """What was simulated, and under which promise."""
+        held = "each row a client" if self.clients is None else f"{self.clients:,} clients"
+        line = f"{self.rows:,} rows, {held}. {self.survey.guarantee.sentence()}"
+        if self.counted < self.rows:
+            most = self.survey.unit.max_examples
+            line += (
+                f"\nCounted {self.counted:,} of these rows: at most {most:,} of each client, "
+                "drawn at random. Raise max_examples to count more."
+            )
+        return line
+
+    def to_dict(self) -> dict[str, float]:
+        """As `Assessment.to_dict`, with exact values under names that end in `_exact`."""
+        exact = {
+            f"{name.replace('@', '_at_')}_exact": float(value)
+            for name, value in self.exact_values.items()
+            if value is not None
+        }
+        return super().to_dict() | exact
+
+
+def simulated_assessment(
+    design: SurveyDesign,
+    cohort: ScoredClients,
+    *,
+    thresholds: tuple[float, ...],
+    seed: int | None,
+) -> SimulatedAssessment:
+    """One federation over the rows, as `fedassay simulate` runs its first trial."""
+    (sequence,) = np.random.SeedSequence(seed).spawn(1)
+    tally = tally_clients(design.survey, cohort, randomness=SimulatedRandomness(sequence))
+    return SimulatedAssessment(
+        design.survey,
+        tally,
+        design.decode_options,
+        thresholds,
+        exact_values=row_metrics(cohort.examples, thresholds),
+        rows=len(cohort.examples),
+        counted=rows_counted(design.survey, cohort),
+        clients=None if cohort.client_of_row is None else cohort.clients,
+    )
