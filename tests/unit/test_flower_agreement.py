@@ -87,7 +87,7 @@ def test_a_site_without_options_has_limits_and_says_what_they_mean(tmp_path: Pat
     assert "e^epsilon" in text
     (balance,) = Ledger(Path(config["where"]) / "ledger.db").balances("north")
     assert balance.budget.epsilon == 5
-    assert not balance.budget.allow_exact
+    assert balance.budget.exact_sums == 0
 
 
 @pytest.mark.parametrize("options", [{"largest_epsilon": Fraction(2)}, {"budget": Fraction(11, 2)}])

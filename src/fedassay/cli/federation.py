@@ -88,7 +88,7 @@ def site(
         typer.Option(metavar="TEXT", help="Why more than the defaults; written to site.toml."),
     ] = "",
     exact_sums: Annotated[
-        bool, typer.Option("--exact-sums", help="Allow sums without noise.")
+        bool, typer.Option("--exact-sums", help="Answer one sum without noise.")
     ] = False,
     smallest_cohort: Annotated[
         int, typer.Option(metavar="N", min=1, help="Answer only among so many honest sites.")
@@ -115,11 +115,11 @@ def site(
 ) -> None:
     """Make a site's folder: agreement, ledger, node key, identity.
 
-    [bold]Example[/bold]
+    [bold]Examples[/bold]
 
-      fedassay federation site /srv/fedassay --name hospital-1 --data-folder /srv/scores
+      fedassay federation site site --name hospital-1 --data-folder /srv/scores
 
-      fedassay federation site /srv/fedassay --name hospital-1 --data-folder /srv/scores
+      fedassay federation site site --name hospital-1 --data-folder /srv/scores
       --largest-epsilon 3 --reason "only public scores"
     """
     if not data_folder.is_dir():
@@ -132,7 +132,7 @@ def site(
             largest_epsilon=parse_fraction(largest_epsilon, "the largest epsilon"),
             budget=parse_fraction(budget, "the budget"),
             reason=reason.strip(),
-            exact_sums=exact_sums,
+            exact_sums=int(exact_sums),
             smallest_cohort=smallest_cohort,
             colluders=colluders,
             model_digests=[options.file_digest(path) for path in model or ()],

@@ -91,7 +91,7 @@ def assessment_content(assessment: Assessment) -> dict[str, Any]:
 def _show_tally(kept: KeptTally, file: Path, voice: Voice) -> None:
     """How far a tally is; its sums are nobody's to see before they are released."""
     missing = max(kept.survey.minimum_reports - min(kept.tally.reports), 0)
-    wait = f"{missing:,} more are needed on a level" if missing else "enough for an assessment"
+    wait = f"{missing:,} more needed on a level" if missing else "enough for an assessment"
     voice.say(
         f"{file}: a tally, {kept.state.value}, of survey {kept.survey.fingerprint.hex()[:12]} with "
         f"{kept.reports:,} reports; {wait}.\n{kept.survey.guarantee.sentence()}\n"
