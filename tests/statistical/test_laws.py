@@ -5,6 +5,8 @@ import pytest
 
 from tests.laws import fits_spread
 
+pytestmark = pytest.mark.statistical
+
 DRAWS, TIMES = 300, 200
 
 
