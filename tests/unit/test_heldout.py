@@ -38,12 +38,12 @@ def test_errors_before_and_after_are_those_of_the_other_half() -> None:
 
 
 def test_calibration_of_rows_is_that_of_bins_and_of_scikit_learn() -> None:
-    labels = np.array([0, 1, 1, 0, 0, 1, 1])
+    labels = np.array([0, 0, 1, 0, 0, 1, 1])
     # 0.05 and 0.1 are upper edges, so that 0.1 and 0.07 share a bin; 0 belongs to the first.
     predictions = np.array([0.0, 0.05, 0.1, 0.1, 0.07, 0.92, 1.0])
     values = row_calibration(Examples.of(labels, predictions), predictions)
-    # Bins (0, 0.05], (0.05, 0.1], (0.9, 0.95], (0.95, 1]: 0.95, 0.73, 0.08 and 0 of 7.
-    assert values["ece"] == pytest.approx((0.95 + 0.73 + 0.08) / 7)
+    # Bins (0, 0.05], (0.05, 0.1], (0.9, 0.95], (0.95, 1]: 0.05, 0.73, 0.08 and 0 of 7.
+    assert values["ece"] == pytest.approx((0.05 + 0.73 + 0.08) / 7)
     assert values["brier"] == pytest.approx(brier_score_loss(labels, predictions))
     assert values["log_loss"] == pytest.approx(log_loss(labels, predictions))
 
