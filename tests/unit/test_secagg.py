@@ -96,6 +96,11 @@ def carried_out(plan: Plan, generator: np.random.Generator) -> bool:
         )
         for i in range(clients)
     }
+    if roster is not None and plan.minimum > clients:
+        # More than are pinned: no client even begins.
+        with pytest.raises(TermsRefused, match="roster has"):
+            run_round(survey, sites, randomness=RANDOM, roster=roster)
+        return False
     try:
         outcome = run_round(survey, sites, randomness=RANDOM, roster=roster)
     except RoundAborted:
