@@ -65,7 +65,7 @@ class Estimate:
     """The denominator of a proportion, or the examples behind an area, for score intervals."""
 
     def __post_init__(self) -> None:
-        require_member(self.shape, Shape, "an estimate's shape", door="fedassay.metrics")
+        require_member(self.shape, Shape, "an estimate's shape")
         for name in ("value", *_SDS, "trials"):
             number = getattr(self, name)
             # A comparison with a text raises, one with NaN is false: NaN means "not known".
@@ -76,7 +76,7 @@ class Estimate:
             if name != "value" and number < 0.0:
                 raise SettingInvalid(
                     f"an estimate's {name} must not be negative; found {number:g}. "
-                    "Take the square root of a variance."
+                    "Errors and sizes are 0 or more."
                 )
 
     def __float__(self) -> float:

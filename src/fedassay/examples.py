@@ -91,7 +91,9 @@ class ScoredClients:
     clients: int
 
     def __post_init__(self) -> None:
-        require_type(self.examples, Examples, "a cohort's examples", "Pass Examples(y, s).")
+        require_type(
+            self.examples, Examples, "a cohort's examples", "Pass Examples(y, s).", withhold=True
+        )
         require_whole(self.clients, "a cohort's clients", 0)
         rows = len(self.examples)
         owner: Any = self.client_of_row

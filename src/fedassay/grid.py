@@ -266,7 +266,7 @@ class Grid:
         multiplication, which is exact, and only those in a fine cell that an edge
         splits are searched for.
         """
-        require_type(examples, Examples, "what is counted", "Pass Examples(y, s).")
+        require_type(examples, Examples, "what is counted", "Pass Examples(y, s).", withhold=True)
         if len(examples) <= _FEW_ROWS:
             return self._count_by_search(examples.scores, examples.labels)
         table = _fine_table(self)
@@ -325,9 +325,7 @@ def _fine_table(grid: Grid) -> _FineTable:
 
 
 def _check_cell_count(cells: int) -> None:
-    require_whole(
-        cells, "a grid's cells", 1, MAX_CELLS, "Choose fewer levels or a smaller fan-out."
-    )
+    require_whole(cells, "a grid's cells", 1, MAX_CELLS)
 
 
 def _check_edges(edges: FloatArray) -> None:

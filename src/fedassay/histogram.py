@@ -294,4 +294,6 @@ def require_histogram(histogram: object) -> None:
     >>> require_histogram(ScoreHistogram.from_scores([0, 1], [0.2, 0.7]))
     """
     remedy = "Use ScoreHistogram.from_scores(y, s), or an assessment's histogram()."
-    require_type(histogram, ScoreHistogram, "what metrics and calibrators read", remedy)
+    require_type(
+        histogram, ScoreHistogram, "what metrics and calibrators read", remedy, withhold=True
+    )

@@ -158,7 +158,7 @@ def bin_table(
     """
     require_histogram(histogram)
     require_whole(bins, "bins", 1, MAX_BINS, "Usual are 10 to 20.")
-    require_member(strategy, Bins, "how bins are cut", door="fedassay show")
+    require_member(strategy, Bins, "how bins are cut")
     if calibrator is not None:
         require_type(calibrator, Calibrator, "a calibrator", "Fit one: result.calibrate().")
     parts = _PIECES if histogram.smooth and histogram.buckets <= _FEW_BUCKETS else 1

@@ -155,7 +155,7 @@ class Guarantee:
         if self.epsilon is not None:
             require_fraction(self.epsilon, "a guarantee's epsilon")
         if self.neighbours is not None:
-            require_member(self.neighbours, Neighbours, "neighbours", door="fedassay.new_survey")
+            require_member(self.neighbours, Neighbours, "neighbours")
         require_type(self.unit, Unit, "a guarantee's unit")
         require_type(self.trust, str, "whom a guarantee trusts", "Say it in words.")
         require_whole(self.minimum_reports, "minimum_reports", 1)
