@@ -393,12 +393,12 @@ LOW_LEVEL = [
     wrong("one edge alone", lambda: Grid.uniform(4).with_edges_at(any_), r"Write \[0\.5\]"),
     wrong("an edge beyond 1", lambda: Grid.uniform(4).with_edges_at([2]), r"lie in \[0, 1\]"),
     wrong(
-        "fan-outs as a list", lambda: Hierarchy(8, any_list([2, 4])), r"Write them as \(2, 2, 2\)"
+        "fan-outs as a list", lambda: Hierarchy(8, any_text([2, 4])), r"Write them as \(2, 2, 2\)"
     ),
     wrong("fan-outs too small", lambda: Hierarchy(8, (2, 2)), "Change the fan-outs"),
     wrong("a fan-out of 1", lambda: Hierarchy(8, (8, 1)), "Drop that level"),
     wrong("leaves as a grid", lambda: Interleaved(any_, 3), "Pass an int"),
-    wrong("one level of ints", lambda: OneLevel(any_list((1, 2))), r'Write Fraction\("1"\)'),
+    wrong("one level of ints", lambda: OneLevel(any_text((1, 2))), r'Write Fraction\("1"\)'),
     wrong("a float epsilon to Polya", lambda: Polya(any_text(1.0), 1, 9), r'Fraction\("1\.0"\)'),
     wrong("no noise shares", lambda: Polya(ONE, 1, 0), "found 0. Raise it"),
     wrong("no sensitivity", lambda: Polya(ONE, 0, 9), "found 0. Raise it"),
@@ -428,7 +428,7 @@ LOW_LEVEL = [
         "Tally each survey by itself",
     ),
     wrong("a report of numbers", lambda: Report(any_, any_, any_), r"with fedassay\.answer"),
-    wrong("a block of counters", lambda: Block(b"1" * 32, b"2" * 16, EDGES, 0), "fedassay.answer"),  # type: ignore[arg-type]
+    wrong("a block of counters", lambda: Block(b"1" * 32, b"2" * 16, EDGES, 0), "fedassay.answer"),
     wrong("an answer of text", lambda: Answer(any_text("abc")), r"Make it with fedassay\.answer"),
     wrong("a calibrator by text", lambda: mapped(method="isotonic"), r"Write Method\.ISOTONIC"),
     wrong("lines by text", lambda: mapped(interpolation="linear"), r"an Interpolation; .*\.LINEAR"),
@@ -505,9 +505,6 @@ MISUSES = {
 
 def any_text(value: object) -> Any:
     return value
-
-
-any_list = any_text
 
 
 def any_seed() -> Any:

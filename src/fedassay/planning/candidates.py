@@ -40,6 +40,7 @@ THOROUGH = Variety(
 def candidate_surveys(request: SurveyRequest, grid: Grid, variety: Variety) -> Iterator[Survey]:
     """Surveys over one grid: which levels, and how they share epsilon or clients.
 
+    >>> from fedassay.mechanisms import Privacy
     >>> request = SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction(1), clients=1000)
     >>> [s.hierarchy.levels for s in candidate_surveys(request, Grid.uniform(16), PLAIN)]
     [1, 2, 8, 3]
@@ -63,6 +64,7 @@ def candidate_surveys(request: SurveyRequest, grid: Grid, variety: Variety) -> I
 def candidate_grids(request: SurveyRequest, leaves: int) -> list[Grid]:
     """Grids of about so many leaves, with thresholds on edges where that pays.
 
+    >>> from fedassay.mechanisms import Privacy
     >>> request = SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction(1), clients=1000)
     >>> [grid.cells for grid in candidate_grids(request, 16)]
     [16, 16]

@@ -119,6 +119,7 @@ def plan_pipeline(
 ) -> PipelinePlan:
     """Split a request's epsilon over the stages.
 
+    >>> from fedassay.mechanisms import Privacy
     >>> request = SurveyRequest(
     ...     privacy=Privacy.LOCAL, epsilon=Fraction(4), clients=100_000, height=3
     ... )

@@ -190,6 +190,7 @@ def make_plan(
 ) -> Plan:
     """Solve for clients or epsilon where the request leaves one open, then predict everything.
 
+    >>> from fedassay.mechanisms import Privacy
     >>> make_plan(SurveyRequest(privacy=Privacy.LOCAL), Goal(), progress=lambda step: None)
     Traceback (most recent call last):
     ...
