@@ -20,6 +20,7 @@ _TOPICS = (
     "secagg",
     "simulation",
     "calibration",
+    "refusals",
     "startup",
 )
 

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from fedassay.engines import departure
+from tests.clock import Clock
 from tests.tables import Table, read_table, table_paths
 
 settings.register_profile(
@@ -16,6 +18,12 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("fedassay")
+
+
+@pytest.fixture(autouse=True)
+def _answers_leave_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within the tests' own process nobody waits for the end of a slot."""
+    monkeypatch.setattr(departure, "time", Clock())
 
 
 @pytest.fixture(scope="session", params=table_paths(), ids=lambda path: path.stem)

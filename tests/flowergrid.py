@@ -23,19 +23,6 @@ CONFIG: Mapping[str, str | int | float] = {
 
 
 @dataclass
-class Clock:
-    """Time that passes only while somebody waits: nobody is slow, and nothing is waited for."""
-
-    now: float = 0.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
-
-
-@dataclass
 class InProcessGrid(Grid):
     """Sites by node id; `lost` says which messages never arrive."""
 

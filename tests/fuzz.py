@@ -19,10 +19,12 @@ from typing import Any
 import numpy as np
 
 from fedassay import Report, wire
+from fedassay.calibration.calibrator import Calibrator, Method
 from fedassay.errors import FedassayError
+from fedassay.files import parse_json
 from fedassay.secagg import Roster, SecAggClient, SecAggServer, Terms, messages
 from fedassay.secagg.state import ClientState
-from fedassay.survey_json import survey_from_json
+from fedassay.survey_json import survey_from_bytes
 from fedassay.tally import Tally
 from fedassay.tally_file import KeptTally
 from tests.secagg import Federation, members_of
@@ -31,8 +33,9 @@ from tests.surveys import local_survey, small_survey
 HEADER_BYTES = 40
 MACHINE_SHARE = 20
 HOSTILE: tuple[Any, ...] = (
-    None, True, -1, 0, 1, 2**31, 2**63, 10**40, 1e308, 0.5, "", "x", "1/0", "1/3", "oue",
-    "z" * 2000, [], {}, [0], ["1"], [[]], {"kind": "x"}, [0.0, 0.5, 1.0], [2, 2],
+    None, True, -1, 0, 1, 2**31, 2**63, 10**40, 10**400, -(10**400), 1e308, 0.5,
+    "", "x", "1/0", "1/3", "oue", "z" * 2000,
+    [], {}, [0], ["1"], [[]], {"kind": "x"}, [0.0, 0.5, 1.0], [2, 2],
 )  # fmt: skip
 
 
@@ -123,11 +126,7 @@ def parsed(read: Callable[[object], object]) -> Callable[[bytes], object]:
     """A reader of JSON objects, for bytes."""
 
     def decode(data: bytes) -> object:
-        try:
-            content = json.loads(data)
-        except (ValueError, RecursionError):
-            return None
-        return read(content)
+        return read(parse_json(data, "fuzzed"))
 
     return decode
 
@@ -183,11 +182,17 @@ def _documents() -> list[Target]:
     report = Report(tree.fingerprint, bytes(16), np.arange(tree.hierarchy.width, dtype=np.int64))
     counted = Tally.of(tree, [report, Report(tree.fingerprint, b"b" * 16, report.counters)])
     tallies = tuple(KeptTally(tree, tally).to_bytes() for tally in (counted, Tally.zero(tree)))
+    fitted = Calibrator(
+        Method.SIGMOID, np.array([0.0, 0.5, 1.0]), np.array([0.1, 0.4, 0.8]),
+        parameters={"slope": 1.5, "intercept": -0.25},
+    )  # fmt: skip
+    calibrator = json.dumps(fitted.to_json()).encode()
     surveys = tuple(json.dumps(survey.to_json()).encode() for survey in (tree, local))
     return [
         Target("terms", Terms.from_bytes, (terms.to_bytes(),), mutated),
         Target("client state", ClientState.from_bytes, tuple(states), mutated_json),
-        Target("survey", parsed(survey_from_json), surveys, mutated_json),
+        Target("survey", survey_from_bytes, surveys, mutated_json),
+        Target("calibrator", parsed(Calibrator.from_json), (calibrator,), mutated_json),
         Target(
             "pinned roster", parsed(Roster.from_json), (json.dumps(roster.to_json()).encode(),),
             mutated_json,

@@ -11,6 +11,7 @@ from fedassay.checks import require_fraction, require_type, require_whole
 from fedassay.errors import SettingInvalid, SurveyRefused
 from fedassay.examples import Examples, IntArray
 from fedassay.level_draw import choose_level, hashed_level, levels_of_reports
+from fedassay.limits import check_bytes, check_counters, check_draws
 from fedassay.mechanisms import LocalMechanism, Privacy, SharingMechanism, UnitKind
 from fedassay.mechanisms.sampling import Dice
 from fedassay.randomness import Randomness
@@ -99,6 +100,7 @@ class ClientPolicy:
                 f"this client answers {survey.privacy.value} surveys of at most {most:,} cells; "
                 f"this one has {survey.grid.cells:,}. Start a survey with fewer cells."
             )
+        check_draws(survey)
         if self.model_digests and survey.model_digest not in self.model_digests:
             raise SurveyRefused(
                 "this client assesses only models it knows; the survey names another, or none. "
@@ -246,11 +248,10 @@ def _check_counts(survey: Survey, leaf_counts: IntArray) -> None:
             "this survey is for clients that hold an example; this one has none. "
             "Do not answer, or start a survey that allows empty clients."
         )
-    if not survey.is_local and int(leaf_counts.sum()) >= 2**31:
-        raise SurveyRefused(
-            "a report's counters must stay below 2^31; found more examples than that. "
-            "Split the table."
-        )
+    if survey.is_local:
+        check_bytes(survey, rows_counted(survey, int(leaf_counts.sum())))
+    else:
+        check_counters(survey, leaf_counts)
 
 
 def rows_counted(survey: Survey, rows: int) -> int:
@@ -302,9 +303,9 @@ def _report(
             shares.append(mechanism.share(counts, randomness=randomness).ravel())
     counters = np.concatenate(shares)
     if np.abs(counters).max() >= 2**31:
+        # Counts were checked with more noise than this: once in 2^40 answers.
         raise SurveyRefused(
-            "a report's counters must stay below 2^31; found more examples than that. "
-            "Split the table."
+            "a report's counters must stay below 2^31; noise pushed one beyond. Split the table."
         )
     return Report(survey.fingerprint, randomness.bytes(REPORT_ID_BYTES), counters, level)
 

@@ -15,6 +15,7 @@ EXTRAS: Mapping[str, str] = MappingProxyType(
         "click": "all",
         "dp_accounting": "accounting",
         "flwr": "flower",
+        "httpx": "flower",
         "matplotlib": "all",
         "pyarrow": "all",
         "rich": "all",

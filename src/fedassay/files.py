@@ -9,6 +9,7 @@ import re
 import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from math import isfinite
@@ -122,6 +123,11 @@ def read_json(path: Path, expected_format: str, *, most: int = MAX_JSON_BYTES) -
 
 def read_object(path: Path, *, most: int = MAX_JSON_BYTES) -> object:
     """Read any JSON file of at most so many bytes."""
+    return parse_json(read_bytes(path, most=most), str(path))
+
+
+def read_bytes(path: Path, *, most: int) -> bytes:
+    """Read a file of at most so many bytes, and never more."""
     try:
         with path.open("rb") as stream:
             # One byte more than allowed tells, whatever the file system says of the size.
@@ -133,7 +139,35 @@ def read_object(path: Path, *, most: int = MAX_JSON_BYTES) -> object:
             f"{path}: such files are at most {most:,} bytes; this one is larger. "
             "This is probably another file."
         )
-    return parse_json(data, str(path))
+    return data
+
+
+@dataclass(frozen=True, slots=True)
+class JsonShape:
+    """What a JSON text may hold at most; counted in its bytes, before anything is built of it.
+
+    Four bytes of JSON can become two hundred of Python's. A bracket, quote or comma within a
+    text counts too, so that no text with more of them than allowed passes.
+    """
+
+    nested: int
+    """Lists and objects."""
+    texts: int
+    items: int
+
+    def check(self, data: bytes, where: str) -> None:
+        """Raise `FileInvalid` when there is more of anything."""
+        counted = {
+            "lists and objects": (data.count(b"[") + data.count(b"{"), self.nested),
+            "texts": (data.count(b'"') // 2, self.texts),
+            "items": (data.count(b","), self.items),
+        }
+        for what, (times, most) in counted.items():
+            if times > most:
+                raise FileInvalid(
+                    f"{where}: such files have at most {most:,} {what}; found {times:,}. "
+                    "This is probably another file."
+                )
 
 
 def parse_json(data: bytes, where: str) -> object:
@@ -296,14 +330,20 @@ class Fields:
             )
         return value
 
+    def number(self, name: str) -> float:
+        """A finite number."""
+        value = self.get(name)
+        if not _is_number(value):
+            raise FileInvalid(
+                f"{self._where}: {_shown(name)} must be a number below 2^1023 in size; found "
+                f"{_shown(value)}."
+            )
+        return float(value)
+
     def numbers(self, name: str, most: int) -> list[float]:
         """A list of numbers."""
         value = self.get(name)
-        if (
-            not isinstance(value, list)
-            or len(value) > most
-            or not all(type(item) in (int, float) and abs(item) < 2**1023 for item in value)
-        ):
+        if not isinstance(value, list) or len(value) > most or not all(map(_is_number, value)):
             raise FileInvalid(f'{self._where}: "{name}" must be a list of at most {most} numbers.')
         return [float(item) for item in value]
 
@@ -315,6 +355,11 @@ class Fields:
                 f"{self._where}: unknown field {_shown(unknown[0])}. "
                 "Use the fedassay version that wrote the file."
             )
+
+
+def _is_number(value: object) -> bool:
+    """Whether a value is a number that a float can hold; true and false are none."""
+    return isinstance(value, int | float) and type(value) is not bool and abs(value) < 2**1023
 
 
 def _shown(value: object) -> str:

@@ -217,8 +217,10 @@ class Grid:
             return {"kind": "edges", "edges": self.edges.tolist()}
         made = self.rule.edges()
         content: dict[str, Any] = {"kind": self.rule.kind.value, "cells": self.rule.cells}
-        without = np.flatnonzero(~np.isin(made, self.edges)).tolist()
-        added = self.edges[~np.isin(self.edges, made)].tolist()
+        if np.array_equal(made, self.edges):
+            return content
+        without = np.flatnonzero(_is_missing(made, self.edges)).tolist()
+        added = self.edges[_is_missing(self.edges, made)].tolist()
         if without or added:
             content |= {"without": without, "with": added}
         return content
@@ -322,6 +324,12 @@ def _fine_table(grid: Grid) -> _FineTable:
         is_split=is_split,
         splits=np.concatenate([inside, inside + scale + 1]),
     )
+
+
+def _is_missing(values: FloatArray, edges: FloatArray) -> npt.NDArray[np.bool_]:
+    """Which values, all in [0, 1], are not among rising edges from 0 to 1."""
+    missing: npt.NDArray[np.bool_] = edges[np.searchsorted(edges, values)] != values
+    return missing
 
 
 def _check_cell_count(cells: int) -> None:

@@ -18,6 +18,7 @@ MAX_CELLS = 2**20
 MOST_CUBIC_CELLS = 2**16
 # scikit-learn clips probabilities to [eps, 1 - eps] in its log loss; eps is 2^-52.
 EPS_BITS = 52
+_MOST_KEPT_CELLS = 2**15
 
 
 class RuleKind(Enum):
@@ -54,7 +55,9 @@ class GridRule:
 
     def edges(self) -> FloatArray:
         """All edges, from 0 to 1."""
-        return _edges(self.kind, self.cells)
+        # What strangers ask for is not kept: 64 grids of a million cells are 512 MiB.
+        make = _edges if self.cells <= _MOST_KEPT_CELLS else _edges.__wrapped__
+        return make(self.kind, self.cells)
 
 
 @lru_cache(maxsize=64)

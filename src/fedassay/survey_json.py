@@ -3,7 +3,14 @@
 from pathlib import Path
 
 from fedassay.errors import FileInvalid, SettingInvalid
-from fedassay.files import Fields, canonical, check_format, read_json
+from fedassay.files import (
+    Fields,
+    JsonShape,
+    canonical,
+    check_format,
+    parse_json,
+    read_bytes,
+)
 from fedassay.grid import Grid
 from fedassay.hierarchy import MAX_LEVELS, AnyLevels, levels_from_json
 from fedassay.mechanisms import MECHANISMS, AnyMechanism, LevelSetting, Privacy, Unit, UnitKind
@@ -18,6 +25,8 @@ from fedassay.survey import (
 )
 
 MAX_SURVEY_BYTES = 4 * 2**20
+MAX_SURVEY_SHAPE = JsonShape(nested=1024, texts=4096, items=2**18)
+"""A survey lists at most 255 levels, and as many edges as its bytes hold."""
 
 
 def load_survey(path: Path) -> Survey:
@@ -28,8 +37,23 @@ def load_survey(path: Path) -> Survey:
     ...
     fedassay.errors.FileInvalid: no-such-survey.json: cannot be read (No such file...
     """
-    content = read_json(path, SURVEY_FORMAT, most=MAX_SURVEY_BYTES)
-    return survey_from_json(content, where=str(path))
+    return survey_from_bytes(read_bytes(path, most=MAX_SURVEY_BYTES), where=str(path))
+
+
+def survey_from_bytes(data: bytes, *, where: str = "survey") -> Survey:
+    """Read the bytes of a survey; size and shape are checked before anything is built of them.
+
+    >>> survey_from_bytes(b"[" * 2000)
+    Traceback (most recent call last):
+    ...
+    fedassay.errors.FileInvalid: survey: such files have at most 1,024 lists and objects...
+    """
+    if len(data) > MAX_SURVEY_BYTES:
+        raise FileInvalid(
+            f"{where}: a survey has at most {MAX_SURVEY_BYTES:,} bytes; found {len(data):,}."
+        )
+    MAX_SURVEY_SHAPE.check(data, where)
+    return survey_from_json(parse_json(data, where), where=where)
 
 
 def survey_from_json(content: object, *, where: str = "survey") -> Survey:

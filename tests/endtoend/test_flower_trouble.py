@@ -77,7 +77,7 @@ def test_trouble_ends_in_clear_errors_and_the_next_run_works(tmp_path: Path) -> 
         assert lost.failed
         assert not output.exists()
         assert "Stage keys: 3 of 4 sites answered" in lost.log
-        assert "declined stage keys, SiteUnable: the site's log says what to do" in lost.log
+        assert "declined stage keys, SiteDeclined: the site's log says what to do" in lost.log
         assert charges(sound[0]) == ["1"]
         assert 'there is no column "risk"' in federation.log(west.name)
         # Flower turns away whose clock is more than 5 seconds ahead.

@@ -136,7 +136,7 @@ def test_show_and_budget_say_what_is_left(run: Run) -> None:
     assert "No budget is set" in run("ledger", "budget", "ledger.db")[1]
     run(
         "ledger", "budget", "ledger.db", "--data-id", "w", "--epsilon", "1", "--split", "windows",
-        "--split", "groups", "--allow-exact", "--witness", "other.mark",
+        "--split", "groups", "--exact-sums", "1", "--witness", "other.mark",
     )  # fmt: skip
     for survey in ("third.json", "exact.json"):
         run(
@@ -145,7 +145,7 @@ def test_show_and_budget_say_what_is_left(run: Run) -> None:
             "other.mark", "--exact-sums",
         )  # fmt: skip
     _, out, _ = run("ledger", "budget", "ledger.db")
-    assert "epsilon 1 per example, split by windows and groups, exact sums allowed" in " ".join(
+    assert "epsilon 1 per example, split by windows and groups, 1 exact sum(s)" in " ".join(
         out.split()
     )
     _, out, _ = run("ledger", "show", "ledger.db", "--witness", "other.mark")

@@ -70,7 +70,7 @@ def test_a_numpy_number_is_written_as_the_number_that_it_is(value: float) -> Non
         np.int64(1),
         object(),
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_what_json_does_not_have_is_refused(content: Any) -> None:
     with pytest.raises(FileInvalid):

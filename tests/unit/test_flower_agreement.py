@@ -27,7 +27,8 @@ from fedassay.ledger import Budget, Charge, Ledger
 from fedassay.mechanisms import Privacy
 from fedassay.randomness import SystemRandomness
 from fedassay.secagg.terms import Terms
-from tests.flowergrid import CONFIG, Clock, InProcessGrid, context_of
+from tests.clock import Clock
+from tests.flowergrid import CONFIG, InProcessGrid, context_of
 from tests.surveys import local_survey
 
 
@@ -86,7 +87,7 @@ def test_a_site_without_options_has_limits_and_says_what_they_mean(tmp_path: Pat
     assert "e^epsilon" in text
     (balance,) = Ledger(Path(config["where"]) / "ledger.db").balances("north")
     assert balance.budget.epsilon == 5
-    assert not balance.budget.allow_exact
+    assert balance.budget.exact_sums == 0
 
 
 @pytest.mark.parametrize("options", [{"largest_epsilon": Fraction(2)}, {"budget": Fraction(11, 2)}])
@@ -154,7 +155,7 @@ def test_a_site_without_a_limit_answers_nothing_and_does_not_start(
         Site.from_config(config).check()
     reply = ask(config, "report", local_survey(), b"local")
     assert isinstance(reply, Declined)
-    assert reply.kind == "SiteUnable"
+    assert reply.kind == "SiteDeclined"
     assert charged(config) == [Fraction(1)]
 
 
@@ -169,7 +170,7 @@ def test_a_ledger_without_the_sites_budget_stops_it(
         Site.from_config(config).check()
     reply = ask(config, "report", local_survey(), b"local")
     assert isinstance(reply, Declined)
-    assert reply.kind == "SiteUnable"
+    assert reply.kind == "SiteDeclined"
 
 
 def ask(config: dict[str, str], stage: str, survey: Survey, payload: bytes) -> Answered | Declined:
@@ -195,7 +196,9 @@ def distributed(epsilon: Fraction, *, minimum: int = 4, colluders: int = 1) -> S
     )
 
 
-def test_hostile_questions_are_refused_by_a_site_with_the_defaults(tmp_path: Path) -> None:
+def test_hostile_questions_are_refused_by_a_site_with_the_defaults(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     config = pinned_sites(tmp_path, 5)[1]
     local = {
         "epsilon": local_survey(Fraction(50), cells=2**20, kinds="grr"),
@@ -205,8 +208,8 @@ def test_hostile_questions_are_refused_by_a_site_with_the_defaults(tmp_path: Pat
     for word, survey in local.items():
         reply = ask(config, "report", survey, b"local")
         assert isinstance(reply, Declined)
-        assert reply.kind == "SurveyRefused"
-        assert word in reply.reason
+        assert reply.kind == "SiteDeclined"
+        assert word in capsys.readouterr().out
     summed = {
         "epsilon": distributed(Fraction(50)),
         "withstands 0": distributed(Fraction(1), minimum=5, colluders=0),
@@ -215,8 +218,8 @@ def test_hostile_questions_are_refused_by_a_site_with_the_defaults(tmp_path: Pat
     for word, survey in summed.items():
         reply = ask(config, "keys", survey, keys_for(survey, tmp_path))
         assert isinstance(reply, Declined)
-        assert reply.kind == "SurveyRefused"
-        assert word in reply.reason
+        assert reply.kind == "SiteDeclined"
+        assert word in capsys.readouterr().out
     good = distributed(Fraction(1))
     assert isinstance(ask(config, "keys", good, keys_for(good, tmp_path)), Answered)
     assert charged(config) == []
@@ -240,12 +243,12 @@ def test_rounds_end_with_the_budget_so_that_no_average_can_be_taken(tmp_path: Pa
     run = settings(tmp_path)
     for _ in range(5):
         federate(InProcessGrid(configs), run)
-    with pytest.raises(RoundAborted, match="5 declined stage keys, BudgetExceeded"):
+    with pytest.raises(RoundAborted, match="5 declined stage keys, SiteDeclined"):
         federate(InProcessGrid(configs), run)
     for _ in range(144):
         reply = ask(configs[1], "keys", run.survey, keys_for(run.survey, tmp_path))
         assert isinstance(reply, Declined)
-        assert reply.kind == "BudgetExceeded"
+        assert reply.kind == "SiteDeclined"
     assert [charged(config) for config in configs.values()] == [[Fraction(1)] * 5] * 5
 
 
@@ -255,7 +258,7 @@ def test_a_victim_and_two_friends_are_no_crowd(tmp_path: Path) -> None:
     three = {node: configs[node] for node in (1, 2, 3)}
     for changes in ({"minimum_reports": 3, "colluders": 0}, {"minimum_reports": 3, "colluders": 1}):
         run = settings(tmp_path, sites=3, **changes)
-        with pytest.raises(RoundAborted, match="3 declined stage keys, SurveyRefused"):
+        with pytest.raises(RoundAborted, match="3 declined stage keys, SiteDeclined"):
             federate(InProcessGrid(three), run)
     assert all(charged(config) == [] for config in configs.values())
 
@@ -266,6 +269,18 @@ def test_five_sites_with_the_defaults_lose_one_and_go_on(tmp_path: Path) -> None
     assessment = federate(grid, settings(tmp_path))
     assert set(assessment.tally.reports) == {4}
     assert assessment.survey.colluders == 1
+
+
+def test_a_run_chooses_colluders_as_sites_ask_for_them(tmp_path: Path) -> None:
+    pinned_sites(tmp_path, 2)
+    assert settings(tmp_path, sites=9).survey.colluders == 3
+    assert settings(tmp_path, sites=9).survey.minimum_reports == 6
+    assert settings(tmp_path, sites=9, colluders=0).survey.colluders == 0
+    # Under local privacy nobody needs to be trusted, and nobody is counted.
+    assert settings(tmp_path, privacy="local").survey.colluders == 0
+    for wrong in ("x", -1):
+        with pytest.raises(SettingInvalid, match="colluders must be"):
+            settings(tmp_path, colluders=wrong)
 
 
 def test_a_floor_is_a_third_of_the_roster_and_at_least_one(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ from fedassay.engines.flower.settings import Route, RunSettings, fewest_sites
 from fedassay.errors import SettingInvalid
 from fedassay.mechanisms import Privacy
 from fedassay.survey import OneLevel
-from tests.flowergrid import CONFIG, Clock, InProcessGrid
+from tests.clock import Clock
+from tests.flowergrid import CONFIG, InProcessGrid
 from tests.surveys import local_survey, small_survey
 
 QUESTION = Question(b"", b"", b"?")
@@ -111,26 +112,33 @@ def reply_with(fields: dict[str, Any], record: str = "fedassay") -> Message:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"payload": b"x"},
+        {"payload": b"x", "site": "a"},
+        {"protocol": 1, "payload": b"x", "site": "a"},
+        {"protocol": True, "payload": b"x", "site": "a"},
+        {"protocol": 2, "site": "a"},
         {"protocol": 2, "payload": b"x"},
-        {"protocol": True, "payload": b"x"},
-        {"protocol": 1},
-        {"protocol": 1, "payload": "x"},
-        {"protocol": 1, "payload": b"x", "more": b"y"},
+        {"protocol": 2, "payload": "x", "site": "a"},
+        {"protocol": 2, "payload": b"x", "site": "a", "more": b"y"},
     ],
 )
 def test_a_message_with_more_or_less_than_it_should_have_is_malformed(
     fields: dict[str, Any],
 ) -> None:
-    assert read_reply(reply_with({"protocol": 1, "payload": b"x"})) == Answered(b"x")
+    right = {"protocol": 2, "payload": b"x", "site": "a"}
+    assert read_reply(reply_with(right)) == Answered(b"x")
     reply = read_reply(reply_with(fields))
     assert isinstance(reply, Declined)
     assert reply.kind == "MessageMalformed"
-    assert isinstance(read_reply(reply_with({"protocol": 1, "payload": b"x"}, "other")), Declined)
+    assert isinstance(read_reply(reply_with(right, "other")), Declined)
 
 
 def test_what_a_site_says_forges_no_line_of_a_log() -> None:
-    said = {"protocol": 1, "declined": "No\nStage keys: done", "reason": "a\x1b[2Jb\r" + "c" * 5000}
+    said = {
+        "protocol": 2,
+        "declined": "No\nStage keys: done",
+        "reason": "a\x1b[2Jb\r" + "c" * 5000,
+        "site": "a\n",
+    }
     reply = read_reply(reply_with(said))
     assert isinstance(reply, Declined)
     assert reply.kind == "No Stage keys: done"

@@ -26,7 +26,8 @@ from fedassay.errors import RoundAborted, SettingInvalid, TooFewReports
 from fedassay.examples import IntArray
 from fedassay.files import canonical
 from fedassay.ledger import Charge, Ledger
-from tests.flowergrid import CONFIG, Clock, InProcessGrid, context_of, written
+from tests.clock import Clock
+from tests.flowergrid import CONFIG, InProcessGrid, context_of, written
 
 CANARY = 0.7310585786300049
 STAGES = ("keys", "shares", "masked", "confirm", "unmask")
@@ -141,7 +142,7 @@ def test_a_repeated_survey_is_refused_where_the_site_says_once(
     for site in sites:
         edit(site, "again = true", "again = false")
     federate(InProcessGrid(configs(sites)), settings(folder))
-    with pytest.raises(RoundAborted, match="4 declined stage keys, SurveyRepeated"):
+    with pytest.raises(RoundAborted, match="4 declined stage keys, SiteDeclined"):
         federate(InProcessGrid(configs(sites)), settings(folder))
     assert [charged(site) for site in sites] == [[None]] * 4
     assert "was charged before" in capsys.readouterr().out
@@ -153,7 +154,7 @@ def test_a_budget_ends(folder: Path) -> None:
         federate(
             InProcessGrid(configs(sites)), settings(folder, privacy="distributed", epsilon="5")
         )
-    with pytest.raises(RoundAborted, match="4 declined stage keys, BudgetExceeded"):
+    with pytest.raises(RoundAborted, match="4 declined stage keys, SiteDeclined"):
         federate(
             InProcessGrid(configs(sites)), settings(folder, privacy="distributed", epsilon="5")
         )
@@ -274,7 +275,7 @@ def test_a_site_in_trouble_says_what_to_do_and_tells_the_server_nothing(
     assert "Traceback" not in log
     replies = [reply_of(message) for node, _, message in grid.heard if node == 4]
     kinds = {reply.kind for reply in replies if isinstance(reply, Declined)}
-    assert kinds == {"SiteUnable"}
+    assert kinds == {"SiteDeclined"}
 
 
 def test_a_read_only_folder_is_refused_before_anything_leaves(
@@ -382,7 +383,7 @@ def test_an_exception_never_reaches_flower_and_its_text_is_withheld(
 
     monkeypatch.setattr(Participant, "report", broken)
     assert ask(site, "report", question(folder)) == Declined(
-        "UnexpectedError", "the site's log says what to do"
+        "SiteDeclined", "the site's log says what to do"
     )
     log = capfd.readouterr()
     assert "Unexpected ZeroDivisionError in broken, line " in log.out
@@ -394,7 +395,7 @@ def test_no_server_is_trusted_unless_the_site_says_so(
 ) -> None:
     sites = hospitals(folder)
     run = settings(folder, privacy="trusted-server")
-    with pytest.raises(TooFewReports, match="4 declined stage report, SurveyRefused"):
+    with pytest.raises(TooFewReports, match="4 declined stage report, SiteDeclined"):
         federate(InProcessGrid(configs(sites)), run)
     for site in sites:
         edit(site, "trusted-server = false", "trusted-server = true")
@@ -411,7 +412,7 @@ def test_a_distributed_report_is_never_shown_to_a_server(folder: Path) -> None:
     content = question(folder, survey=canonical(survey.to_json()), payload=b"local")
     reply = ask(site, "report", content)
     assert isinstance(reply, Declined)
-    assert reply.kind == "SurveyRefused"
+    assert reply.kind == "SiteDeclined"
 
 
 def test_the_walks_verdict_is_no_where_a_site_too_many_is_summed(

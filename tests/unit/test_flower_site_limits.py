@@ -26,12 +26,14 @@ from fedassay.errors import (
     SurveyRefused,
     TooFewReports,
 )
+from fedassay.examples import IntArray
 from fedassay.files import canonical
 from fedassay.ledger import Charge, Ledger
 from fedassay.mechanisms import Privacy
 from fedassay.secagg import Identity
 from fedassay.tables.reading import Columns
-from tests.flowergrid import CONFIG, Clock, InProcessGrid
+from tests.clock import Clock
+from tests.flowergrid import CONFIG, InProcessGrid
 from tests.surveys import local_survey, small_survey
 
 EXACT = small_survey(minimum_reports=4)
@@ -136,7 +138,7 @@ def charges(hospital: Hospital) -> int:
 def test_exact_sums_of_a_smaller_crowd_than_a_site_allows_are_declined(tmp_path: Path) -> None:
     # Of five sites one may collude: four reports leave three honest ones, five leave four.
     sites = hospitals(tmp_path, smallest_cohort=4)
-    with pytest.raises(RoundAborted, match="5 declined stage keys, SurveyRefused"):
+    with pytest.raises(RoundAborted, match="5 declined stage keys, SiteDeclined"):
         run_over(sites)
     assert [charges(one) for one in sites] == [0] * 5
     run_over(sites, **{"minimum-reports": 5})
@@ -151,10 +153,37 @@ def test_more_epsilon_than_a_site_allows_is_declined(tmp_path: Path, privacy: st
         text, times = re.subn('largest-epsilon = "5"', 'largest-epsilon = "1"', path.read_text())
         assert times == 1
         path.write_text(text)
-    with pytest.raises((RoundAborted, TooFewReports), match=r"5 declined stage .*, SurveyRefused"):
+    with pytest.raises((RoundAborted, TooFewReports), match=r"5 declined stage .*, SiteDeclined"):
         run_over(sites, privacy=privacy, epsilon="2")
     assert [charges(one) for one in sites] == [0] * 5
     run_over(sites, privacy=privacy, epsilon="1")
+    assert [charges(one) for one in sites] == [1] * 5
+
+
+@pytest.mark.parametrize(
+    ("settings", "noise"), [({}, 0), ({"privacy": "distributed", "epsilon": "1"}, 500)]
+)
+def test_counters_that_a_sum_might_not_carry_are_declined_before_the_charge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], noise: int
+) -> None:
+    """Of 2^31 each of five sites has a fifth; noise of epsilon 1 on 60 counters needs some 32."""
+
+    def counts(given: int) -> Callable[[Site, Survey], IntArray]:
+        def counted(_: Site, survey: Survey) -> IntArray:
+            made = np.zeros((2, survey.grid.cells), dtype=np.int64)
+            made[1, 2] = given
+            return made
+
+        return counted
+
+    sites = hospitals(tmp_path)
+    most = (2**31 - 1) // 5
+    monkeypatch.setattr(Site, "counts", counts(most + 1 if noise == 0 else most - 10))
+    with pytest.raises(RoundAborted):
+        run_over(sites, **settings)
+    assert [charges(one) for one in sites] == [0] * 5
+    monkeypatch.setattr(Site, "counts", counts(most - noise))
+    run_over(sites, **settings)
     assert [charges(one) for one in sites] == [1] * 5
 
 

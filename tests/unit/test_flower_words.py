@@ -114,7 +114,7 @@ def test_a_round_that_is_gone_tells_the_server_no_path(
     grid = InProcessGrid(configs, tamper=forgetful)
     federate(grid, settings(tmp_path, pinned=False))
     replies = [read_reply(m) for node, stage, m in grid.heard if (node, stage) == (1, "shares")]
-    assert replies == [Declined("StateStale", "the site's log says what to do")]
+    assert replies == [Declined("SiteDeclined", "the site's log says what to do")]
     # The site's own log says where.
     assert str(sites[0].folder) in capsys.readouterr().out
 

@@ -14,9 +14,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pytest
 
-from fedassay import ClientPolicy, Examples, Survey
+from fedassay import ClientPolicy, Examples, Grid, Survey
 from fedassay.client import answer
 from fedassay.errors import (
     BudgetExceeded,
@@ -32,7 +33,7 @@ from fedassay.ledger import Budget, Charge, Ledger, LedgerAccount, Loss, Part, W
 from fedassay.ledger.high_water_mark import mark_path
 from fedassay.mechanisms import UnitKind
 from fedassay.randomness import Randomness
-from tests.surveys import local_survey, small_survey
+from tests.surveys import flat_survey, local_survey, small_survey
 from tests.tables import ROOT
 
 THIRD = Fraction(1, 3)
@@ -117,9 +118,31 @@ def test_an_exact_sum_is_recorded_and_needs_leave_where_there_is_a_budget(ledger
     ledger.set_budget(Budget("ward", Fraction(1)))
     with pytest.raises(BudgetExceeded, match="no epsilon covers"):
         ledger.charge(small_survey(8), WARD)
-    ledger.set_budget(Budget("ward", Fraction(1), allow_exact=True))
+    ledger.set_budget(Budget("ward", Fraction(1), exact_sums=2))
     ledger.charge(small_survey(8), WARD)
     assert ledger.balances("ward")[0].unbounded == 2
+
+
+def test_exact_sums_are_counted_whatever_survey_asks_for_them(ledger: Ledger) -> None:
+    """An edge moved by one bit is another fingerprint, and the same rows."""
+    edges = [0.0, 0.25, 0.5, 1.0]
+    moved = [0.0, 0.25, float(np.nextafter(0.5, 1.0)), 1.0]
+    first, second = (flat_survey(Grid.explicit(e)) for e in (edges, moved))
+    assert first.fingerprint != second.fingerprint
+    january = Part("ward", Window.parse("2026-01-01..2026-02-01"))
+    february = Part("ward", Window.parse("2026-02-01..2026-03-01"))
+    ledger.charge(first, january)
+    for part in (january, WARD):
+        for again in (False, True):
+            with pytest.raises(BudgetExceeded, match="--exact-sums 2"):
+                ledger.charge(second, part, again=again)
+    # Other rows, and other data, are another matter.
+    ledger.charge(second, february)
+    ledger.charge(second, Part("other"))
+    ledger.set_budget(Budget("ward", None, exact_sums=3))
+    ledger.charge(second, WARD)
+    with pytest.raises(BudgetExceeded, match="answered 3"):
+        ledger.charge(first, WARD)
 
 
 def test_the_budget_for_any_data_holds_where_there_is_no_other(ledger: Ledger) -> None:

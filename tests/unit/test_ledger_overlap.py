@@ -76,7 +76,7 @@ def budget_of(text: str, data: str | None = "A") -> Budget:
         unit=UnitKind(unit or "example"),
         split_windows="windows split" in words,
         split_groups="groups split" in words,
-        allow_exact="exact allowed" in words,
+        exact_sums=int("exact allowed" in words),
     )
 
 

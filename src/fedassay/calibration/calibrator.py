@@ -165,7 +165,7 @@ class Calibrator:
                 edges=np.array(fields.numbers("edges", MAX_EDGES)),
                 values=np.array(fields.numbers("values", MAX_EDGES)),
                 interpolation=Interpolation(fields.text("interpolation")),
-                parameters={name: _number(inner, name) for name in given},
+                parameters={name: inner.number(name) for name in given},
                 reason=fields.text("reason"),
             )
         except ValueError as error:
@@ -176,13 +176,6 @@ class Calibrator:
                 "Copy it again from its source."
             )
         return calibrator
-
-
-def _number(fields: Fields, name: str) -> float:
-    value = fields.get(name)
-    if type(value) not in (int, float):
-        raise SettingInvalid(f'parameter "{name[:40]}" must be a number.')
-    return float(value)
 
 
 def _check(calibrator: Calibrator) -> None:

@@ -11,6 +11,7 @@ from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, ch
 from fedassay.cli.promise import ExactSumsOption, LargestEpsilonOption, agreed_policy
 from fedassay.cli.survey import SurveyArgument
 from fedassay.client import rows_counted
+from fedassay.engines.departure import Departure, slot_seconds
 from fedassay.engines.kept_answers import KeptAnswers
 from fedassay.engines.report_files import answer_file, read_messages
 from fedassay.errors import FedassayError, SurveyRepeated
@@ -105,7 +106,7 @@ def answer(
         )
     inputs = (file, survey_file, *accounts.files_of(account))
     check_output(output, *inputs, force=force or is_answer)
-    rows = 0
+    rows, departure = 0, Departure.begin()
     with progress("reading rows", row_count(file)) as advance:
 
         def read(steps: int) -> None:
@@ -125,6 +126,8 @@ def answer(
         ).to_bytes()
     if account is not None and answers is not None:
         answers.keep(survey, account.part, content)
+    # Whoever sees when the file appears must not see how long the noise took.
+    departure.wait(slot_seconds(survey))
     write_whole(output, content)
     counted = rows_counted(survey, rows)
     voice.say(f"Wrote {output}: {len(content):,} bytes for survey {survey.fingerprint.hex()[:12]}.")

@@ -14,6 +14,7 @@ from fedassay.cli.launchers import (
     start_site_command,
 )
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
+from fedassay.cli.questions import questions_command
 from fedassay.engines.flower.agreement import BUDGET, LARGEST_EPSILON, Agreement
 from fedassay.engines.flower.credentials import CERTIFICATE_DAYS, make_certificates
 from fedassay.engines.flower.site_setup import (
@@ -37,6 +38,7 @@ federation_app.command("start-link")(start_link_command)
 federation_app.command("start-site")(start_site_command)
 federation_app.command("app")(app_command)
 federation_app.command("programs")(programs_command)
+federation_app.command("questions")(questions_command)
 
 
 @federation_app.command("certificates")
@@ -86,7 +88,7 @@ def site(
         typer.Option(metavar="TEXT", help="Why more than the defaults; written to site.toml."),
     ] = "",
     exact_sums: Annotated[
-        bool, typer.Option("--exact-sums", help="Allow sums without noise.")
+        bool, typer.Option("--exact-sums", help="Answer one sum without noise.")
     ] = False,
     smallest_cohort: Annotated[
         int, typer.Option(metavar="N", min=1, help="Answer only among so many honest sites.")
@@ -130,7 +132,7 @@ def site(
             largest_epsilon=parse_fraction(largest_epsilon, "the largest epsilon"),
             budget=parse_fraction(budget, "the budget"),
             reason=reason.strip(),
-            exact_sums=exact_sums,
+            exact_sums=int(exact_sums),
             smallest_cohort=smallest_cohort,
             colluders=colluders,
             model_digests=[options.file_digest(path) for path in model or ()],

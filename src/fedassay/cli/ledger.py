@@ -131,9 +131,12 @@ def budget_command(
     delta: Annotated[
         str | None, typer.Option(metavar="D", help="Compose tightly, at this delta.")
     ] = None,
-    allow_exact: Annotated[
-        bool, typer.Option("--allow-exact", help="Answer exact sums too, which no epsilon covers.")
-    ] = False,
+    exact_sums: Annotated[
+        int,
+        typer.Option(
+            "--exact-sums", metavar="N", help="Answer so many exact sums, which no epsilon covers."
+        ),
+    ] = 0,
     who: WhoOption = NOBODY,
     witness: WitnessOption = None,
     as_json: JsonOption = False,
@@ -158,7 +161,7 @@ def budget_command(
     if unknown:
         raise SettingInvalid(f"--split is windows or groups; found {min(unknown)[:40]!r}.")
     if epsilon is None and not no_limit:
-        if split or window or delta or allow_exact:
+        if split or window or delta or exact_sums:
             raise SettingInvalid("a budget needs an epsilon; found none. Add --epsilon E.")
         _print_budgets(voice, ledger.entries(), data_id)
         return
@@ -172,7 +175,7 @@ def budget_command(
         delta=options.fraction_option(delta, "delta"),
         split_windows="windows" in (split or ()),
         split_groups="groups" in (split or ()),
-        allow_exact=allow_exact,
+        exact_sums=exact_sums,
     )
     entry = ledger.set_budget(budget, who=who)
     voice.result(_entry_json(entry))

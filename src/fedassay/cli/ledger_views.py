@@ -18,7 +18,7 @@ BALANCE_FORMAT = "fedassay.ledger-balance/1"
 _COLUMNS = (
     "number", "time", "clock_went_back", "kind", "data", "window", "group", "who", "survey",
     "epsilon", "delta", "unit", "max_examples", "neighbours", "model", "status", "split_windows",
-    "split_groups", "allow_exact", "known_entries", "known_head", "head",
+    "split_groups", "exact_sums", "known_entries", "known_head", "head",
 )  # fmt: skip
 
 
@@ -97,7 +97,7 @@ def budget_words(budget: Budget) -> str:
         words += f" in {budget.window}"
     split = ["windows"] * budget.split_windows + ["groups"] * budget.split_groups
     words += f", split by {' and '.join(split)}" if split else ""
-    return words + (", exact sums allowed" if budget.allow_exact else "")
+    return words + (f", {budget.exact_sums} exact sum(s)" if budget.exact_sums else "")
 
 
 def data_name(data: str | None) -> str:

@@ -123,6 +123,8 @@ def decide(tab: Tab, charge: Charge, *, again: bool) -> None:
             "spends again. Use the earlier answer, or allow it explicitly: again=True (--again)."
         )
     _check_budgeted(tab, part)
+    if charge.epsilon is None:
+        _check_exact_sums(tab, part)
     for budget in tab.budgets:
         if budget.epsilon is not None and part.window.overlaps(budget.window):
             _check_bounded(charge, budget)
@@ -144,16 +146,40 @@ def _check_budgeted(tab: Tab, part: Part) -> None:
     )
 
 
+def _check_exact_sums(tab: Tab, part: Part) -> None:
+    """Raise where one more exact sum, of any survey, is more than the data's budgets allow.
+
+    Two exact sums over almost the same rows differ by those that changed, whatever grid each
+    survey has: so they are counted, not compared.
+    """
+    budgets = [budget for budget in tab.budgets if part.window.overlaps(budget.window)]
+    # Where there is no limit to epsilon there still is one to differencing.
+    allowed = min(
+        (b.exact_sums if b.epsilon is not None else max(b.exact_sums, 1) for b in budgets),
+        default=1,
+    )
+    made = sum(
+        times
+        for old, times in tab.charges.items()
+        if old.epsilon is None and old.part.overlaps(part)
+    )
+    if made < allowed:
+        return
+    if not allowed:
+        raise BudgetExceeded(
+            f"{part} has a budget of epsilon {show(budgets[0].epsilon)}; this survey asks for "
+            "exact sums, which no epsilon covers. Ask for a differentially private survey, or "
+            "allow one in the budget: exact_sums=1 (--exact-sums 1)."
+        )
+    raise BudgetExceeded(
+        f"{part} may answer {allowed} exact sum(s), and has answered {made}: the difference of "
+        "two tells whose rows changed between them. Use the earlier answer, ask for a "
+        f"differentially private survey, or allow one more: exact_sums={made + 1} (--exact-sums {made + 1})."
+    )
+
+
 def _check_bounded(charge: Charge, budget: Budget) -> None:
-    if charge.epsilon is None:
-        if not budget.allow_exact:
-            raise BudgetExceeded(
-                f"{charge.part} has a budget of epsilon {show(budget.epsilon)}; this survey asks "
-                "for exact sums, which no epsilon covers. Ask for a differentially private "
-                "survey, or allow exact sums in the budget: allow_exact=True "
-                "(--allow-exact)."
-            )
-    elif cost(charge, budget.unit, Neighbours.REPLACE) is None:
+    if charge.epsilon is not None and cost(charge, budget.unit, Neighbours.REPLACE) is None:
         raise BudgetExceeded(
             f"{charge.part} has a budget per client; this survey protects one example, and a "
             "client may hold any number. Ask for a survey with unit client."

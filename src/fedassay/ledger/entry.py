@@ -17,6 +17,7 @@ from fedassay.mechanisms import Neighbours, Unit, UnitKind
 from fedassay.mechanisms.law import MAX_EXAMPLES
 from fedassay.survey import Survey
 
+MAX_EXACT_SUMS = 10_000
 _ANY_SURVEY = "0" * 64
 
 
@@ -170,7 +171,8 @@ class Budget:
     """Whether disjoint windows are declared to hold disjoint examples."""
     split_groups: bool = False
     """Whether differently named groups are declared to hold disjoint clients."""
-    allow_exact: bool = False
+    exact_sums: int = 0
+    """How many exact sums may be answered on the same data, which no epsilon covers."""
 
     def __post_init__(self) -> None:
         if self.data is not None:
@@ -185,8 +187,13 @@ class Budget:
         require_member(self.unit, UnitKind, "a budget's unit", door="fedassay ledger budget")
         if self.delta is not None:
             require_fraction(self.delta, "delta")
-        for name in ("split_windows", "split_groups", "allow_exact"):
+        for name in ("split_windows", "split_groups"):
             require_type(getattr(self, name), bool, f"a budget's {name}", "Pass True or False.")
+        require_type(self.exact_sums, int, "a budget's exact_sums", "Pass how many, such as 1.")
+        if not 0 <= self.exact_sums <= MAX_EXACT_SUMS:
+            raise SettingInvalid(
+                f"exact_sums must be from 0 to {MAX_EXACT_SUMS}; found {self.exact_sums}."
+            )
         if self.delta is not None and not 0 < self.delta < 1:
             raise SettingInvalid(
                 f"delta lies between 0 and 1; found {float(self.delta):g}. Take one far below "
@@ -214,7 +221,7 @@ class Budget:
             "delta": None if self.delta is None else str(self.delta),
             "split_windows": self.split_windows,
             "split_groups": self.split_groups,
-            "allow_exact": self.allow_exact,
+            "exact_sums": self.exact_sums,
         }
 
     @classmethod
@@ -222,7 +229,7 @@ class Budget:
         """Read it back; anything unknown is refused."""
         fields.only(
             "kind", "data", "epsilon", "window", "unit", "delta", "split_windows",
-            "split_groups", "allow_exact", *_STAMP_FIELDS,
+            "split_groups", "exact_sums", *_STAMP_FIELDS,
         )  # fmt: skip
         data, epsilon, delta = fields.get("data"), fields.get("epsilon"), fields.get("delta")
         return cls(
@@ -233,7 +240,7 @@ class Budget:
             delta=None if delta is None else rational(fields.text("delta")),
             split_windows=fields.boolean("split_windows"),
             split_groups=fields.boolean("split_groups"),
-            allow_exact=fields.boolean("allow_exact"),
+            exact_sums=fields.integer("exact_sums", 0, MAX_EXACT_SUMS),
         )
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import exp
+from math import ceil, exp, log
 from typing import Any, ClassVar
 
 import numpy as np
@@ -74,13 +74,25 @@ class Polya(SharingMechanism):
         """
         dice = Dice(randomness)
         x_top, x_bottom = self.step.numerator, self.step.denominator
-        rate = Fraction(2 * size, self.noise_shares) / self.step
+        rate = self.expected_draws(size)
         noise = np.zeros(size, dtype=np.int64)
         for _ in range(dice.poisson(rate.numerator, rate.denominator)):
             jump = 1 + dice.geometric_exp(x_top, x_bottom)
             if dice.bernoulli(1, jump) and dice.single_of_poisson(x_top, x_bottom):
                 noise[dice.below(size)] += jump if dice.bits(1) else -jump
         return noise
+
+    def expected_draws(self, size: int) -> Fraction:
+        """Candidate jumps for `size` counters, on average: the work of `noise`."""
+        return Fraction(2 * size, self.noise_shares) / self.step
+
+    def largest_noise(self, size: int, bits: int) -> int:
+        """What no share on `size` counters passes, except with probability 2^-bits.
+
+        A Polya variable with a shape of at most 1 lies below a geometric one, so that a share
+        reaches m with probability at most 2 a^m, and one of `size` with 2 size a^m.
+        """
+        return ceil((log(2 * size) + bits * log(2)) / self.step)
 
     def cohort(self, counts: IntArray, *, reports: int, generator: np.random.Generator) -> IntArray:
         """Draw the sum of `reports` clients' shares at once; for simulation only."""

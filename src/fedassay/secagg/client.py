@@ -363,6 +363,11 @@ def _check_membership(terms: Terms, member: Named | Pinned) -> None:
             f"this client's roster is {member.roster.digest.hex()[:12]}; the round's is "
             f"{terms.roster.hex()[:12]}. Give all sites the same roster file."
         )
+    if terms.minimum > len(member.roster.keys):
+        raise TermsRefused(
+            f"this client's roster has {len(member.roster.keys)} identities; the round needs "
+            f"{terms.minimum}. Lower minimum_reports, or pin more."
+        )
 
 
 def _joined(mask_share: int, self_share: int) -> bytes:

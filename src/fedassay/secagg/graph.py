@@ -30,7 +30,7 @@ import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 
-from fedassay.errors import CohortTooSmall
+from fedassay.errors import CohortTooSmall, TermsRefused
 from fedassay.examples import FloatArray, IntArray
 
 COMPLETE_UP_TO = 256
@@ -38,6 +38,8 @@ COMPLETE_UP_TO = 256
 PRIVACY_BITS = 40
 GRINDING_BITS = 40
 AVAILABILITY_BITS = 20
+MOST_NEIGHBOURS = 1024
+"""More are not looked for in a sparse graph: terms that need them are refused."""
 BoolArray = npt.NDArray[np.bool_]
 
 
@@ -74,12 +76,15 @@ class Graph:
                 f"at least two clients must be honest; found {clients} clients of whom {corrupt} "
                 "may collude. Wait for more clients, or lower the survey's colluders."
             )
-        if clients <= COMPLETE_UP_TO:
-            degree = clients - 1
-            return cls(clients, degree, _above_half(degree, corrupt), quorum, 0)
-        sparse = _sparsest(clients, corrupt, dropped)
+        sparse = None if clients <= COMPLETE_UP_TO else _sparsest(clients, corrupt, dropped)
         if sparse is None:
             degree = clients - 1
+            if degree > MOST_NEIGHBOURS:
+                raise TermsRefused(
+                    f"each of {clients} clients would need more than {MOST_NEIGHBOURS} "
+                    f"neighbours to withstand {corrupt} corrupt ones and {dropped} that drop out. "
+                    "Lower either, or tally fewer clients at a time."
+                )
             return cls(clients, degree, _above_half(degree, corrupt), quorum, 0)
         degree, threshold, window_corrupt = sparse
         return cls(clients, degree, threshold, quorum, window_corrupt)
@@ -156,21 +161,35 @@ def _above_half(degree: int, corrupt: int) -> int:
 
 def _sparsest(clients: int, corrupt: int, dropped: int) -> tuple[int, int, int] | None:
     """The smallest even degree that keeps all promises, its threshold and window's corrupt."""
+    largest = min(clients - 2, MOST_NEIGHBOURS) // 2 * 2
+    if 2 * dropped + corrupt >= clients:
+        # Too few are left on average: 2 (1 - d/n) k <= k + k c/n for every degree k.
+        return None
+    if not any(_kept(clients, corrupt, dropped, largest - step) for step in range(0, 8, 2)):
+        # Where the largest do not suffice, smaller ones need not be tried one by one.
+        return None
+    for degree in range(2, largest + 1, 2):
+        if (kept := _kept(clients, corrupt, dropped, degree)) is not None:
+            return degree, *kept
+    return None
+
+
+def _kept(clients: int, corrupt: int, dropped: int, degree: int) -> tuple[int, int] | None:
+    """Threshold and window's corrupt with which a degree keeps all promises, or None."""
     union = float(np.log2(clients))
     private = PRIVACY_BITS + GRINDING_BITS + union + 1.0
     available = AVAILABILITY_BITS + union + 1.0
-    for degree in range(2, clients - 1, 2):
-        window = degree // 2
-        near = _at_most(clients - 1, corrupt, degree, private)
-        threshold = _above_half(degree, near)
-        in_window = _at_most(clients, corrupt, window, private)
-        if threshold > degree or in_window >= window:
-            continue
-        shares_missing = log2_tail(clients - 1, dropped, degree, degree - threshold + 1)
-        window_missing = log2_tail(clients, dropped, window, window - in_window)
-        if max(shares_missing, window_missing) <= -available:
-            return degree, threshold, in_window
-    return None
+    window = degree // 2
+    near = _at_most(clients - 1, corrupt, degree, private)
+    threshold = _above_half(degree, near)
+    in_window = _at_most(clients, corrupt, window, private)
+    if threshold > degree or in_window >= window:
+        return None
+    shares_missing = log2_tail(clients - 1, dropped, degree, degree - threshold + 1)
+    window_missing = log2_tail(clients, dropped, window, window - in_window)
+    if max(shares_missing, window_missing) > -available:
+        return None
+    return threshold, in_window
 
 
 def _at_most(population: int, marked: int, draws: int, bits: float) -> int:

@@ -91,6 +91,11 @@ def decode_roster(data: bytes, terms: Terms, members: int) -> RosterMessage:
         raise CohortTooSmall(
             f"this round needs {terms.minimum} clients; found {clients}. Wait for more."
         )
+    if members and clients > members:
+        raise MessageMalformed(
+            f"a cohort is part of the pinned roster of {members}; this one declares {clients} "
+            "clients, which cannot be."
+        )
     if clients > MAX_COHORT or rank >= clients or nodes > len(body) // NODE_BYTES:
         raise MessageMalformed(
             f"a cohort has at most {MAX_COHORT} clients; this roster declares {clients} clients, "

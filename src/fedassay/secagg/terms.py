@@ -206,7 +206,8 @@ def required_survivors(survey: Survey) -> int:
 def _enough(share: Fraction, least: int) -> int:
     """The fewest clients of whom surely `least` draw a level of this share."""
     low, high = least, max(2 * least, 64)
-    while log2_binomial_below(high, float(share), least) > -PRIVACY_BITS:
+    # Beyond, the tails themselves would take more memory than anybody has.
+    while least > MAX_COHORT or log2_binomial_below(high, float(share), least) > -PRIVACY_BITS:
         low, high = high, 2 * high
         if high > MAX_COHORT:
             raise TermsRefused(

@@ -7,8 +7,9 @@ cause may quote a cell of the table, so that every error ends here, in one line 
 from collections.abc import Callable
 from dataclasses import replace
 
+from fedassay.engines.departure import Departure, slot_seconds
 from fedassay.engines.flower.from_flower import ClientApp, Context, Message
-from fedassay.engines.flower.participant import Participant
+from fedassay.engines.flower.participant import Participant, read_survey
 from fedassay.engines.flower.progress import say
 from fedassay.engines.flower.records import (
     Answered,
@@ -20,15 +21,15 @@ from fedassay.engines.flower.records import (
 )
 from fedassay.engines.flower.site import Site, node_config
 from fedassay.errors import (
-    BudgetExceeded,
     FedassayError,
     SecAggError,
     StateStale,
-    SurveyRefused,
-    SurveyRepeated,
+    TermsRefused,
 )
 
 app = ClientApp()
+DECLINED = "SiteDeclined"
+"""The one kind of refusal, whatever the reason."""
 _SEE_LOG = "the site's log says what to do"
 
 
@@ -39,11 +40,15 @@ def respond(
     name = message.metadata.message_type.rpartition(".")[2]
     reply: Reply
     called = ""
+    slot = slot_seconds(None)
+    departure = Departure.begin()
     try:
+        question = read_question(message)
+        slot = _slot(question)
         site = Site.from_config(node_config(context.node_config, context.run_config))
         called = site.agreement.data_id
         participant = Participant(site, str(context.node_id), f"run {context.run_id}")
-        reply = Answered(stage(participant, read_question(message)))
+        reply = Answered(stage(participant, question))
         say(f"fedassay: answered stage {name} with {len(reply.payload):,} bytes.")
     except FedassayError as error:
         say(f"fedassay: declined stage {name}. {type(error).__name__}: {error}")
@@ -54,7 +59,9 @@ def respond(
             f"fedassay: declined stage {name}. Unexpected {type(error).__name__} in {place} "
             "(text withheld). Please report it."
         )
-        reply = Declined("UnexpectedError", _SEE_LOG)
+        reply = Declined(DECLINED, _SEE_LOG)
+    # Refusals too: how soon one came would tell how far the question got.
+    departure.wait(slot)
     return Message(reply_content(replace(reply, site=called)), reply_to=message)
 
 
@@ -95,14 +102,22 @@ def report(message: Message, context: Context) -> Message:
 
 
 def _declined(error: FedassayError) -> Declined:
-    """What a server learns: why its question is refused, but nothing about the site."""
-    kind = type(error).__name__
-    if isinstance(error, BudgetExceeded | SurveyRepeated | StateStale):
-        # What was spent before is between the site and others, and so is where its files are.
-        return Declined(kind, _SEE_LOG)
-    if isinstance(error, SurveyRefused | SecAggError):
-        return Declined(kind, str(error))
-    return Declined("SiteUnable", _SEE_LOG)
+    """What a server learns: what is wrong with its messages, but nothing about the site.
+
+    Policy, budget, repeats, table and folders are one and the same: which of them it was would
+    tell what the site holds or has spent.
+    """
+    if isinstance(error, SecAggError) and not isinstance(error, TermsRefused | StateStale):
+        return Declined(type(error).__name__, str(error))
+    return Declined(DECLINED, _SEE_LOG)
+
+
+def _slot(question: Question) -> float:
+    """How long any reply to a question is held; the survey alone decides."""
+    try:
+        return slot_seconds(read_survey(question.survey) if question.survey else None)
+    except FedassayError:
+        return slot_seconds(None)
 
 
 def _innermost(error: BaseException) -> str:

@@ -1,6 +1,5 @@
 """What a site does at each stage: policy, then data, then ledger, then the answer."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,23 +9,21 @@ from fedassay.client import answer_counts
 from fedassay.engines.flower.records import Question
 from fedassay.engines.flower.site import Site
 from fedassay.errors import (
-    FileInvalid,
     MessageMalformed,
-    MessageTooLarge,
     SettingInvalid,
     SurveyRefused,
 )
+from fedassay.limits import largest_counter
 from fedassay.randomness import SystemRandomness
 from fedassay.secagg import Named, Pinned, RoundStore, SecAggClient, Terms
 from fedassay.secagg.layout import vector_of
 from fedassay.secagg.state import Stage
 from fedassay.secagg.terms import ROUND_ID_BYTES
 from fedassay.survey import Survey
-from fedassay.survey_json import survey_from_json
+from fedassay.survey_json import survey_from_bytes
 
 TRUSTED_SERVER = b"trusted-server"
 LOCAL = b"local"
-_MOST_SURVEY_BYTES = 2**26
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +47,7 @@ class Participant:
         client = SecAggClient.start(
             terms, survey, self._member, policy=policy, randomness=SystemRandomness()
         )
+        self.site.questions.ask()
         self.site.check_ledger(survey)
         self.site.counts(survey)
         RoundStore(self.site.rounds).begin(client)
@@ -94,6 +92,7 @@ class Participant:
             )
         policy = self.site.policy(survey)
         policy.check(survey)
+        self.site.questions.ask()
         self.site.check_ledger(survey)
         answer = answer_counts(
             survey,
@@ -103,6 +102,7 @@ class Participant:
             client_id=self.site.agreement.data_id,
             account=self.site.account(self.run),
         )
+        self.site.questions.charged()
         return answer.to_bytes()
 
     def _masked(self, client: SecAggClient, survey: Survey, inbox: bytes) -> bytes:
@@ -114,11 +114,11 @@ class Participant:
         client.terms.check(survey, policy)
         self.site.check_ledger(survey)
         counts = self.site.counts(survey)
-        # An inbox that cannot be answered costs nothing: try it on a copy first.
+        # What cannot be answered costs nothing: try the largest counters on a copy first.
         copy = SecAggClient.from_bytes(
             client.to_bytes(), self._member, randomness=SystemRandomness()
         )
-        copy.masked(inbox, nothing)
+        copy.masked(inbox, nothing + largest_counter(survey, counts))
         answer = answer_counts(
             survey,
             counts,
@@ -126,6 +126,7 @@ class Participant:
             policy=policy,
             account=self.site.account(self.run),
         )
+        self.site.questions.charged()
         return client.masked(inbox, vector_of(survey, answer))
 
     def _turn(self, question: Question, answer: Callable[[SecAggClient], bytes]) -> bytes:
@@ -153,11 +154,4 @@ class Participant:
 
 def read_survey(content: bytes) -> Survey:
     """Read the survey that a server sent."""
-    if len(content) > _MOST_SURVEY_BYTES:
-        raise MessageTooLarge(
-            f"a survey has at most {_MOST_SURVEY_BYTES} bytes; found {len(content)}."
-        )
-    try:
-        return survey_from_json(json.loads(content), where="the survey of this run")
-    except (ValueError, RecursionError) as error:
-        raise FileInvalid("the survey of this run is not JSON. Start the run again.") from error
+    return survey_from_bytes(content, where="the survey of this run")

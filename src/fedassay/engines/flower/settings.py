@@ -121,12 +121,12 @@ def _request(
         reference=read_reference(Path(reference), columns) if reference else None,
         unit=Unit(values.one_of(UnitKind, "unit"), values.count("max-examples", MAX_CLIENTS) or 1),
         minimum_reports=values.count("minimum-reports", MAX_CLIENTS),
-        colluders=values.colluders(sites or 0),
+        colluders=0 if names[privacy] is Privacy.LOCAL else values.colluders(sites or 0),
         model_digest=values.text("model-digest") or None,
     )
     if request.privacy.is_local:
         # Under local privacy each example is a report; sites only carry them.
-        return replace(request, clients=request.examples, colluders=0)
+        return replace(request, clients=request.examples)
     minimum = request.minimum_reports or _DEFAULT_HONEST + request.colluders
     return replace(request, minimum_reports=minimum)
 

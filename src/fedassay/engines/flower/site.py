@@ -11,6 +11,7 @@ from fedassay.engines.flower.agreement import (
     default_colluders,
     read_toml,
 )
+from fedassay.engines.flower.questions import QUESTIONS_FILE, Questions
 from fedassay.errors import FileInvalid, LedgerInvalid, SettingInvalid
 from fedassay.examples import IntArray
 from fedassay.ledger import Ledger, LedgerAccount, Part
@@ -121,6 +122,11 @@ class Site:
                 f"not. Set it: fedassay ledger budget {self.where / LEDGER_FILE} "
                 f"--epsilon {self.agreement.budget}"
             )
+
+    @property
+    def questions(self) -> Questions:
+        """Questions that reached the ledger and were not charged."""
+        return Questions(self.where / QUESTIONS_FILE)
 
     @property
     def rounds(self) -> Path:

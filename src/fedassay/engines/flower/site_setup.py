@@ -44,7 +44,8 @@ class SiteOptions:
     """The most that all surveys together may spend."""
     reason: str = ""
     """Why more than the defaults; without one more is refused."""
-    exact_sums: bool = False
+    exact_sums: int = 0
+    """How many exact sums the site answers before it is told to answer more."""
     smallest_cohort: int = 3
     colluders: int | None = None
     """How many sites may work together with a server; None for a third of the roster."""
@@ -60,7 +61,7 @@ def prepare_site(folder: Path, wishes: SiteOptions) -> Agreement:
     Part(wishes.name)
     ClientPolicy(largest_epsilon=wishes.largest_epsilon)
     check_reason(wishes.largest_epsilon, wishes.budget, wishes.reason)
-    budget = Budget(None, wishes.budget, allow_exact=wishes.exact_sums)
+    budget = Budget(None, wishes.budget, exact_sums=wishes.exact_sums)
     path = folder / AGREEMENT_FILE
     make_private(folder)
     write_public(path, _agreement(wishes).encode())
@@ -116,7 +117,7 @@ budget = {_text(str(wishes.budget))}
 {reason}
 
 # Whether sums without noise may be revealed (privacy = "secure").
-exact-sums = {_flag(wishes.exact_sums)}
+exact-sums = {_flag(wishes.exact_sums > 0)}
 
 # Answer only in a crowd of at least so many honest sites.
 smallest-cohort = {wishes.smallest_cohort}

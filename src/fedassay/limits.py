@@ -1,0 +1,105 @@
+"""What one answer may cost: draws, bytes, and how large a counter can grow.
+
+All of it follows from the survey and from counts that are there already, so that a client
+refuses before it charges, draws or allocates anything.
+"""
+
+from fractions import Fraction
+
+from fedassay.errors import SurveyRefused
+from fedassay.examples import IntArray
+from fedassay.mechanisms import LocalMechanism, Polya
+from fedassay.survey import OneLevel, Survey
+from fedassay.wire import row_bytes
+
+MOST_DRAWS = 2**20
+"""Candidate jumps of Polya noise that a client draws on average: some fifteen seconds."""
+MOST_ANSWER_BYTES = 2**28
+"""Of locally private reports in one answer; also the most that a Flower message carries."""
+COUNTER_LIMIT = 2**31
+"""Counters travel in four bytes, with a sign."""
+SURE_BITS = 40
+"""Noise passes `largest_noise` with a probability of at most 2^-40 for each answer."""
+
+
+def expected_draws(survey: Survey) -> Fraction:
+    """Candidate jumps that one client's noise takes on average, over all levels it reports on.
+
+    >>> from fedassay.grid import Grid
+    >>> from fedassay.hierarchy import Hierarchy
+    >>> from fedassay.mechanisms import Privacy
+    >>> survey = Survey(
+    ...     privacy=Privacy.DISTRIBUTED, grid=Grid.uniform(4), hierarchy=Hierarchy.flat(4),
+    ...     mechanisms=(Polya(Fraction(1, 2), 1, 10),), minimum_reports=10,
+    ... )
+    >>> expected_draws(survey)
+    Fraction(16, 5)
+    """
+    draws = [
+        mechanism.expected_draws(2 * cells)
+        for mechanism, cells in zip(
+            survey.mechanisms, survey.hierarchy.cells_per_level, strict=True
+        )
+        if isinstance(mechanism, Polya)
+    ] or [Fraction(0)]
+    return max(draws) if isinstance(survey.level_policy, OneLevel) else sum(draws, Fraction(0))
+
+
+def check_draws(survey: Survey) -> None:
+    """Raise `SurveyRefused` when the noise would take more work than a client gives."""
+    draws = expected_draws(survey)
+    if draws > MOST_DRAWS:
+        raise SurveyRefused(
+            f"a client draws at most {MOST_DRAWS:,} numbers for its noise; this survey's takes "
+            f"{float(draws):,.0f} on average. Raise epsilon or minimum_reports, lower the unit's "
+            "examples, or use fewer cells."
+        )
+
+
+def largest_noise(survey: Survey) -> int:
+    """What no counter's noise passes in one answer, except with probability 2^-`SURE_BITS`."""
+    width = survey.hierarchy.width
+    return max(
+        (m.largest_noise(width, SURE_BITS) for m in survey.mechanisms if isinstance(m, Polya)),
+        default=0,
+    )
+
+
+def largest_counter(survey: Survey, leaf_counts: IntArray) -> int:
+    """The largest counter that an answer to these counts holds, its noise included."""
+    hierarchy = survey.hierarchy
+    counted = max(
+        int(hierarchy.at_level(leaf_counts, level).max()) for level in range(hierarchy.levels)
+    )
+    return counted + largest_noise(survey)
+
+
+def check_counters(survey: Survey, leaf_counts: IntArray) -> None:
+    """Raise `SurveyRefused` when a counter with its noise might not fit into a report."""
+    if (
+        int(leaf_counts.sum()) >= COUNTER_LIMIT
+        or largest_counter(survey, leaf_counts) >= COUNTER_LIMIT
+    ):
+        raise SurveyRefused(
+            "a report's counters must stay below 2^31 with their noise; those of this table might "
+            "not. Split the table, or start a survey with a larger epsilon."
+        )
+
+
+def answer_bytes(survey: Survey, reports: int) -> int:
+    """The most bytes that so many locally private reports take, whatever their levels."""
+    rows = [
+        row_bytes(survey, level)
+        for level, mechanism in enumerate(survey.mechanisms)
+        if isinstance(mechanism, LocalMechanism)
+    ]
+    return reports * max(rows, default=0)
+
+
+def check_bytes(survey: Survey, reports: int) -> None:
+    """Raise `SurveyRefused` when an answer would be larger than anybody takes."""
+    if answer_bytes(survey, reports) > MOST_ANSWER_BYTES:
+        raise SurveyRefused(
+            f"an answer has at most {MOST_ANSWER_BYTES:,} bytes; this table's would have more. "
+            "Split the table, or start a survey with fewer cells."
+        )
