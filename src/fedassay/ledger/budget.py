@@ -174,7 +174,8 @@ def _check_exact_sums(tab: Tab, part: Part) -> None:
     raise BudgetExceeded(
         f"{part} may answer {allowed} exact sum(s), and has answered {made}: the difference of "
         "two tells whose rows changed between them. Use the earlier answer, ask for a "
-        f"differentially private survey, or allow one more: exact_sums={made + 1} (--exact-sums {made + 1})."
+        f"differentially private survey, or allow one more: "
+        f"exact_sums={made + 1} (--exact-sums {made + 1})."
     )
 
 
