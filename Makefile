@@ -53,6 +53,7 @@ experiments: $(VENV)/.runtime  ## studies of accuracy; writes experiments/*.md
 	$(BIN)/python -m experiments.calibration
 	$(BIN)/python -m experiments.theory
 	$(BIN)/python -m experiments.planning
+	$(BIN)/python -m experiments.timing
 
 bench: $(VENV)/.bench  ## benchmarks against peers; writes benchmarks/README.md
 	$(BIN)/python -m benchmarks

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.endtoend.test_cli import Result, Run, check_refused, run, write_csv
-
-__all__ = ["run"]
+from tests.program import Result, Run, check_refused, write_csv
 
 ROWS = [((i * 37 % 101) / 101, int(i % 3 == 0)) for i in range(60)]
 

@@ -1,5 +1,7 @@
 """Tables read in batches mean what they mean when read at once."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -74,3 +76,56 @@ def test_a_column_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("score,label,score\n0.1,1,0.9\n")
     with pytest.raises(FileInvalid, match="2 times"):
         read_clients(tmp_path / "t.csv", COLUMNS)
+
+
+READ_WITHOUT_PANDAS = """
+import sys
+from pathlib import Path
+import fedassay
+from fedassay import Grid
+from fedassay.tables.reading import Columns, count_file, read_clients
+
+if sys.argv[2] == "plant":
+    import pandas
+path = Path(sys.argv[1])
+read_clients(path, Columns(client="site"))
+read_clients(path, Columns(label="word", positive="yes"))
+count_file(path, Columns(), Grid.uniform(4))
+try:
+    read_clients(path, Columns(score="gaps"))
+except fedassay.errors.ValueMissing:
+    print("pandas" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_tables_are_read_without_pandas_though_it_is_installed(suffix: str, tmp_path: Path) -> None:
+    """pyarrow imports it for some conversions: 0.4 s and 40 MB for nothing, at every site."""
+    path = tmp_path / f"t{suffix}"
+    columns = {
+        "score": [0.1, 0.2, 0.9],
+        "label": [0, 0, 1],
+        "site": ["a", "b", "a"],
+        "word": ["no", "no", "yes"],
+        "gaps": [0.1, None, 0.9],
+    }
+    if suffix == ".csv":
+        rows = [
+            ",".join("" if value is None else str(value) for value in row)
+            for row in zip(*columns.values(), strict=True)
+        ]
+        path.write_text("\n".join([",".join(columns), *rows]) + "\n")
+    else:
+        pq.write_table(pa.table(columns), path)
+
+    def imports_pandas(plant: str) -> str:
+        return subprocess.run(
+            [sys.executable, "-c", READ_WITHOUT_PANDAS, path, plant],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        ).stdout.strip()
+
+    assert imports_pandas("") == "False"
+    assert imports_pandas("plant") == "True"

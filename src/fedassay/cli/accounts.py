@@ -64,10 +64,11 @@ class ReceiptKeeper:
         what = "an exact sum" if epsilon is None else f"epsilon {show(epsilon)}"
         lines = [f"Charged {what} to {self.part}."]
         lines += [
-            f"Spent {show(found.spent)} of {show(found.budget.epsilon)} per "
-            f"{found.budget.unit.value}, left {show(found.left)}."
-            for found in self.receipt.balances
-            if found.budget.epsilon is not None
+            f"Spent {show(balance.spent)} of {show(balance.budget.epsilon)} per "
+            f"{balance.budget.unit.value}, left {show(balance.left)} "
+            f"({balance.neighbours.value} neighbours)."
+            for balance in self.receipt.balances
+            if balance.budget.epsilon is not None
         ]
         if self.receipt.overlapping:
             lines.append(f"Earlier charges on some of the same data: {self.receipt.overlapping}.")

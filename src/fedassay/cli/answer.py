@@ -64,9 +64,9 @@ def answer(
 
       fedassay answer survey.json scores.parquet --exact-sums -o report.fa
 
-      fedassay answer survey.json scores.csv --score s --label y --smallest-cohort 5 -o report.fa
+      fedassay answer survey.json scores.csv --score s --label y -o report.fa
 
-      fedassay answer survey.json scores.parquet --ledger ledger.db --data-id ward-3 -o report.fa
+      fedassay answer survey.json w.csv --ledger ledger.db --data-id w -o report.fa
     """
     survey = load_survey(survey_file)
     account = accounts.receipt_keeper(

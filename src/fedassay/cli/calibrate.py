@@ -114,7 +114,7 @@ def apply(
 
       fedassay apply calibrator.json scores.parquet -o calibrated.parquet
 
-      fedassay apply calibrator.json percent.csv --scale 100 --decimal , -o calibrated.csv
+      fedassay apply calibrator.json percent.csv --scale 100 -o calibrated.csv
     """
     voice = Voice(as_json, quiet)
     check_output(output, calibrator, file, force=force)

@@ -62,7 +62,7 @@ def demo(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
             "guarantee": assessment.survey.guarantee.sentence(),
             "exact": exact,
             "trials": [estimates_json(results[0])],
-            "models": {name: estimates_json(found) for name, found in models.items()},
+            "models": {name: estimates_json(estimates) for name, estimates in models.items()},
         }
     )
     voice.say("The same flights, each a client of its own, under the three privacy models:\n")
@@ -73,14 +73,14 @@ def demo(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
 def three_models(airlines: ScoredClients) -> dict[str, dict[str, Estimate]]:
     """Estimates under the paper's three privacy models, with every flight a client."""
     flights = ScoredClients(airlines.examples, None, len(airlines.examples))
-    models = {
+    choices = {
         "secure": (Privacy.SECURE, None),
         "distributed, eps 1": (Privacy.DISTRIBUTED, Fraction(1)),
         "local, eps 5": (Privacy.LOCAL, Fraction(5)),
     }
-    found: dict[str, dict[str, Estimate]] = {}
-    with progress("privacy models", len(models)) as advance:
-        for name, (privacy, epsilon) in models.items():
+    models: dict[str, dict[str, Estimate]] = {}
+    with progress("privacy models", len(choices)) as advance:
+        for name, (privacy, epsilon) in choices.items():
             request = SurveyRequest(
                 privacy=privacy,
                 epsilon=epsilon,
@@ -96,20 +96,20 @@ def three_models(airlines: ScoredClients) -> dict[str, dict[str, Estimate]]:
                 seed=None,
                 each_client=False,
             )
-            found[name] = results[0]
+            models[name] = results[0]
             advance(1)
-    return found
+    return models
 
 
-def side_by_side(found: dict[str, dict[str, Estimate]], exact: dict[str, float | None]) -> Table:
+def side_by_side(models: dict[str, dict[str, Estimate]], exact: dict[str, float | None]) -> Table:
     """A few metrics with 95 % half-widths, a column for each privacy model."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("metric", no_wrap=True)
     table.add_column("exact", justify="right")
-    for name in found:
+    for name in models:
         table.add_column(name, justify="right", no_wrap=True)
     for metric in _SIDE_BY_SIDE:
-        cells = [_with_half_width(estimates[metric]) for estimates in found.values()]
+        cells = [_with_half_width(estimates[metric]) for estimates in models.values()]
         table.add_row(metric, f"{exact[metric]:.4f}", *cells)
     return table
 

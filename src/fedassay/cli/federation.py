@@ -115,11 +115,11 @@ def site(
 ) -> None:
     """Make a site's folder: agreement, ledger, node key, identity.
 
-    [bold]Example[/bold]
+    [bold]Examples[/bold]
 
-      fedassay federation site /srv/fedassay --name hospital-1 --data-folder /srv/scores
+      fedassay federation site site --name hospital-1 --data-folder /srv/scores
 
-      fedassay federation site /srv/fedassay --name hospital-1 --data-folder /srv/scores
+      fedassay federation site site --name hospital-1 --data-folder /srv/scores
       --largest-epsilon 3 --reason "only public scores"
     """
     if not data_folder.is_dir():

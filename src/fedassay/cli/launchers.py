@@ -31,7 +31,7 @@ def start_link_command(
 
     [bold]Example[/bold]
 
-      fedassay federation start-link link --certificates certificates --listen 0.0.0.0:8443
+      fedassay federation start-link link --certificates certificates
     """
     from fedassay.engines.flower.launch_link import LinkLaunch, listening, start_link
 
@@ -61,8 +61,7 @@ def start_site_command(
 
     [bold]Example[/bold]
 
-      fedassay federation start-site /srv/fedassay --superlink superlink.example.org:8443
-      --certificate ca.crt --data scores.parquet --score risk --label outcome
+      fedassay federation start-site site --superlink example.org:8443 --data s.csv
     """
     from fedassay.engines.flower.launch_site import SiteLaunch, start_site
 

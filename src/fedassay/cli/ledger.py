@@ -85,19 +85,19 @@ def show_ledger(
     """
     voice = Voice(as_json, quiet)
     with err.status("reading the ledger"):
-        found = Ledger(file, witness).read()
-        balances = found.balances(data_id)
-    if expect_head is not None and not found.had_head(expect_head):
+        snapshot = Ledger(file, witness).read()
+        balances = snapshot.balances(data_id)
+    if expect_head is not None and not snapshot.had_head(expect_head):
         raise LedgerRolledBack(
             f"{file}: no entry has head {expect_head[:16]!r}. The file is an older copy or another "
             "ledger; find the newest one. (At least 8 digits are needed.)"
         )
-    voice.result(balances_json(found.mark, balances))
+    voice.result(balances_json(snapshot.mark, balances))
     if balances:
         voice.say(balance_table(balances))
-    if found.losses:
+    if snapshot.losses:
         err.print(
-            f"Entries were lost {found.losses} time(s) and the loss was accepted: what is spent "
+            f"Entries were lost {snapshot.losses} time(s) and the loss was accepted: what is spent "
             "is at least what is shown.",
             style="red",
         )
@@ -106,7 +106,7 @@ def show_ledger(
             "\nuncovered: exact sums, and surveys per example under a budget per client; they "
             "are recorded, not added up."
         )
-    voice.say(f"\n{found.mark.entries:,} entries, head\n{found.head}")
+    voice.say(f"\n{snapshot.mark.entries:,} entries, head\n{snapshot.head}")
 
 
 @app.command("budget")
@@ -270,10 +270,10 @@ def export(
         )
     check_output(output, file, mark_path(file), witness, force=force)
     with err.status("writing the export"):
-        found = Ledger(file, witness).read()
-        write_whole(output, writers[output.suffix](found.mark, found.entries).encode())
-    voice.result({**found.mark.to_json(), "output": str(output)})
-    voice.say(f"Wrote {plain(output)}: {len(found.entries):,} entries, head\n{found.head}")
+        snapshot = Ledger(file, witness).read()
+        write_whole(output, writers[output.suffix](snapshot.mark, snapshot.entries).encode())
+    voice.result({**snapshot.mark.to_json(), "output": str(output)})
+    voice.say(f"Wrote {plain(output)}: {len(snapshot.entries):,} entries, head\n{snapshot.head}")
 
 
 @app.command("accept")

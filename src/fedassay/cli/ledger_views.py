@@ -31,16 +31,17 @@ def balance_table(balances: Sequence[Balance]) -> Table:
     table.add_column("per")
     table.add_column("charges", justify="right", no_wrap=True)
     table.add_column("uncovered", justify="right", no_wrap=True)
-    for found in balances:
-        name = found.data if found.budget.window.is_ever else f"{found.data} {found.budget.window}"
+    for balance in balances:
+        window = balance.budget.window
+        name = balance.data if window.is_ever else f"{balance.data} {window}"
         table.add_row(
             cell(name),
-            exact(found.budget.epsilon),
-            exact(found.spent),
-            "any" if found.left is None else exact(found.left),
-            f"{found.budget.unit.value} ({found.neighbours.value})",
-            f"{found.charges:,}",
-            f"{found.unbounded:,}",
+            exact(balance.budget.epsilon),
+            exact(balance.spent),
+            "any" if balance.left is None else exact(balance.left),
+            f"{balance.budget.unit.value} ({balance.neighbours.value})",
+            f"{balance.charges:,}",
+            f"{balance.unbounded:,}",
         )
     return table
 
@@ -122,16 +123,16 @@ def balances_json(mark: Mark, balances: Sequence[Balance]) -> dict[str, Any]:
         "head": mark.head,
         "balances": [
             {
-                **found.budget.to_json(),
+                **balance.budget.to_json(),
                 "kind": "balance",
-                "data": found.data,
-                "spent": str(found.spent),
-                "left": None if found.left is None else str(found.left),
-                "neighbours": found.neighbours.value,
-                "charges": found.charges,
-                "uncovered": found.unbounded,
+                "data": balance.data,
+                "spent": str(balance.spent),
+                "left": None if balance.left is None else str(balance.left),
+                "neighbours": balance.neighbours.value,
+                "charges": balance.charges,
+                "uncovered": balance.unbounded,
             }
-            for found in balances
+            for balance in balances
         ],
     }
 

@@ -93,9 +93,9 @@ def plan(
 
       fedassay plan --privacy local --epsilon 2 --target-error 0.005
 
-      fedassay plan --privacy local --clients 100000 --target-error 0.01 --metric recall@0.3
+      fedassay plan --privacy local --clients 100000 --metric recall@0.3
 
-      fedassay plan --clients 50000 --reference train.parquet --score s --label y -o survey.json
+      fedassay plan --clients 50000 --reference train.parquet -o survey.json
 
       fedassay plan --privacy local --epsilon 5 --clients 200000 --pipeline evaluation,calibration=2
     """
@@ -166,7 +166,7 @@ def split_epsilon(
     """Read stages such as evaluation,calibration=2, with weights, and split the epsilon."""
     known = {stage.value: stage for stage in PipelineStep}
     weights: dict[PipelineStep, float] = {}
-    found = []
+    steps = []
     for item in stages.split(","):
         name, equals, weight = item.strip().partition("=")
         if name not in known:
@@ -174,12 +174,12 @@ def split_epsilon(
                 f"stages are {', '.join(known)}, each with a weight or without, such as "
                 f"calibration=2; found {item[:40]!r}."
             )
-        found.append(known[name])
+        steps.append(known[name])
         if equals:
             weights[known[name]] = float(options.fraction_option(weight, "a weight") or 0)
     return plan_pipeline(
         request,
-        found,
+        steps,
         metric=metric,
         weights=weights,
         generator=np.random.default_rng(0),

@@ -10,7 +10,9 @@ from fedassay.assessment import Assessment, estimates_json
 from fedassay.cli import options
 from fedassay.cli.console import err, estimates_table
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
+from fedassay.errors import SettingInvalid
 from fedassay.estimate_table import reasons
+from fedassay.metrics.manipulation import manipulation
 from fedassay.planning.request import check_thresholds
 from fedassay.report.charts import write_plots
 from fedassay.tally_file import KeptTally, is_tally_file
@@ -27,6 +29,10 @@ def show(
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw ROC and precision-recall curves.")
     ] = None,
+    liar: Annotated[
+        int | None,
+        typer.Option(metavar="ROWS", help="How far so many false rows can move each metric."),
+    ] = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -38,6 +44,8 @@ def show(
       fedassay show assessment.json --threshold 0.2 --threshold 0.8
 
       fedassay show assessment.json --plot curves.png
+
+      fedassay show assessment.json --liar 500
 
       fedassay show study.tally
     """
@@ -52,8 +60,17 @@ def show(
     if plot is not None:
         check_output(plot, file, force=force)
         write_plots(assessment, plot)
-    voice.result({"format": SHOWN_FORMAT, **assessment_content(assessment)})
+    ranges = {} if liar is None else _ranges(assessment, liar)
+    moved = {"manipulation": {"rows": liar, "ranges": ranges}} if ranges else {}
+    voice.result({"format": SHOWN_FORMAT, **assessment_content(assessment), **moved})
     say_assessment(voice, assessment)
+    if ranges:
+        voice.say(
+            f"\nWith up to {liar:,} false rows more, wherever they hurt most, each metric lies "
+            "within:"
+        )
+        for name, (low, high) in ranges.items():
+            voice.say(f"  {name:24} {low:.4f} to {high:.4f}")
     if plot is not None:
         voice.say(f"\nWrote {plot}.")
 
@@ -88,10 +105,20 @@ def assessment_content(assessment: Assessment) -> dict[str, Any]:
     }
 
 
+def _ranges(assessment: Assessment, rows: int) -> dict[str, tuple[float, float]]:
+    """How far false rows move each metric, where a report counts its rows as they are."""
+    if assessment.survey.is_local:
+        raise SettingInvalid(
+            "a locally private report weighs more than its row; what false ones move is in "
+            "docs/threat-model-local.md. Drop --liar."
+        )
+    return manipulation(assessment.histogram(), assessment.thresholds, rows=rows)
+
+
 def _show_tally(kept: KeptTally, file: Path, voice: Voice) -> None:
     """How far a tally is; its sums are nobody's to see before they are released."""
     missing = max(kept.survey.minimum_reports - min(kept.tally.reports), 0)
-    wait = f"{missing:,} more are needed on a level" if missing else "enough for an assessment"
+    wait = f"{missing:,} more needed on a level" if missing else "enough for an assessment"
     voice.say(
         f"{file}: a tally, {kept.state.value}, of survey {kept.survey.fingerprint.hex()[:12]} with "
         f"{kept.reports:,} reports; {wait}.\n{kept.survey.guarantee.sentence()}\n"

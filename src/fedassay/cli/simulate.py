@@ -49,13 +49,13 @@ _EXAMPLES = """
 
   fedassay simulate scores.parquet --privacy distributed --epsilon 1 --trials 20
 
-  fedassay simulate scores.parquet --privacy local --epsilon 5 --reference train.parquet
+  fedassay simulate scores.csv --privacy local --epsilon 5 --reference train.csv
 
-  fedassay simulate scores.csv --client hospital --threshold 0.3 --threshold 0.7 --json
+  fedassay simulate scores.csv --client hospital --threshold 0.3 --json
 
   fedassay simulate scores.csv --separator tab --positive yes --scale 100
 
-  fedassay simulate scores.csv --preset paper --height 12 --buckets 50 --out result/
+  fedassay simulate scores.csv --preset paper --buckets 50 --out result/
 """
 
 

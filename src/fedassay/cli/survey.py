@@ -72,9 +72,11 @@ def new_survey(
 
       fedassay survey new -o survey.json
 
-      fedassay survey new --privacy distributed --epsilon 1 --minimum-reports 5000 -o survey.json
+      fedassay survey new --privacy distributed --epsilon 1 --clients 500 -o s.json
 
-      fedassay survey new --threshold 0.3 --minimum-reports 5 --model model.bin -o survey.json
+      fedassay survey new --minimum-reports 5 --model model.bin -o survey.json
+
+      fedassay survey new --privacy local --epsilon 1 --threshold 0.3 -o survey.json
 
       fedassay survey new --privacy local --epsilon 1 --ledger ledger.db --data-id q3 -o survey.json
     """

@@ -250,7 +250,7 @@ def _collected(kept: KeptTally, reports: list[Path]) -> tuple[KeptTally, Collect
 
 
 def _say_collected(voice: Voice, place: Path, kept: KeptTally, collected: Collected) -> None:
-    there = f"{collected.already_there:,} were already there, " if collected.already_there else ""
+    there = f"{collected.already_there:,} already there, " if collected.already_there else ""
     voice.say(
         f"Counted {collected.counted:,} reports, {there}rejected {collected.rejected:,} files or "
         f"blocks; {kept.reports:,} reports in all in {place}, {kept.state.value}."

@@ -240,11 +240,11 @@ def _scope(budget: Budget, part: Part | None) -> tuple[Window, str | None]:
 def _spent(
     covering: Sequence[Cover], budget: Budget, window: Window, group: str | None
 ) -> Fraction:
-    found = list(loads(covering, window, group))
-    total = max((load.total for load in found), default=Fraction(0))
+    parts = list(loads(covering, window, group))
+    total = max((load.total for load in parts), default=Fraction(0))
     if budget.delta is None or (budget.epsilon is not None and total <= budget.epsilon):
         return total
-    return max(composed(costs, budget.delta) for costs in {load.costs for load in found})
+    return max(composed(costs, budget.delta) for costs in {load.costs for load in parts})
 
 
 def show(value: Fraction | None) -> str:

@@ -191,10 +191,10 @@ class Ledger:
             for place in self._marks():
                 Mark(*tip).save(place)
 
-    def _check(self, found: store.Store) -> None:
+    def _check(self, stored: store.Store) -> None:
         """Raise unless the file holds all that its marks have seen."""
         beside, *elsewhere = [(place, Mark.load(place)) for place in self._marks()]
-        if beside[1] is None and found.size:
+        if beside[1] is None and stored.size:
             raise LedgerRolledBack(
                 f"{beside[0]}: the ledger's mark is missing, so nobody can tell whether the "
                 "ledger is an older copy. Restore the mark, or accept the ledger as it is: "
@@ -202,17 +202,17 @@ class Ledger:
             )
         for place, mark in [beside, *elsewhere]:
             if mark is not None:
-                self._check_mark(found, place, mark)
+                self._check_mark(stored, place, mark)
 
-    def _check_mark(self, found: store.Store, place: Path, mark: Mark) -> None:
-        if mark.ledger != found.ledger_id:
+    def _check_mark(self, stored: store.Store, place: Path, mark: Mark) -> None:
+        if mark.ledger != stored.ledger_id:
             raise LedgerInvalid(
                 f"{place}: this mark is of another ledger than {self.path}. Pass the ones that "
                 "belong together."
             )
-        if mark.entries > found.size or found.head_at(mark.entries) != mark.head:
+        if mark.entries > stored.size or stored.head_at(mark.entries) != mark.head:
             raise LedgerRolledBack(
-                f"{self.path}: this is an older copy: it has {found.size} entries, and "
+                f"{self.path}: this is an older copy: it has {stored.size} entries, and "
                 f"{place} has seen {mark.entries}, or others. Restore the newest copy; if there "
                 "is none, accept the loss: fedassay ledger accept FILE"
             )

@@ -46,13 +46,13 @@ class Snapshot:
 
     def data_ids(self) -> list[str]:
         """All data that were charged or have a budget of their own."""
-        found = set()
+        names = set()
         for entry in self.entries:
             if isinstance(entry.content, Charge):
-                found.add(entry.content.part.data)
+                names.add(entry.content.part.data)
             elif isinstance(entry.content, Budget) and entry.content.data is not None:
-                found.add(entry.content.data)
-        return sorted(found)
+                names.add(entry.content.data)
+        return sorted(names)
 
     def balances(self, data: str | None = None, part: Part | None = None) -> list[Balance]:
         """What is spent and left per data id and budget, anywhere or at one part's points."""

@@ -207,15 +207,15 @@ class Store:
         rows = self._connection.execute(
             "SELECT number, content, head FROM entries WHERE number > ? ORDER BY number", (number,)
         )
-        for expected, (found, text, claimed) in enumerate(rows, start=number + 1):
+        for expected, (written, text, claimed) in enumerate(rows, start=number + 1):
             head = next_head(head, text if isinstance(text, str) else "")
-            if found != expected or claimed != head:
+            if written != expected or claimed != head:
                 raise LedgerInvalid(
                     f"{self._path}: entry {expected} does not follow from the one before it: the "
                     "ledger was changed from outside. Restore the newest true copy."
                 )
             try:
-                yield Entry(found, *decode(json.loads(text), f"entry {found}"), head)
+                yield Entry(written, *decode(json.loads(text), f"entry {written}"), head)
             except (FileInvalid, ValueError, RecursionError) as error:
                 raise LedgerInvalid(f"{self._path}: {error}") from error
 

@@ -84,8 +84,8 @@ def _instant(text: str) -> datetime | None:
     if not text:
         return None
     try:
-        found = datetime.fromisoformat(text)
-        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+        moment = datetime.fromisoformat(text)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError) as error:
         raise SettingInvalid(
             f"dates are written as in 2026-01-31 or 2026-01-31T18:00Z; found {text[:40]!r}."

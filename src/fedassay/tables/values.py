@@ -35,13 +35,14 @@ def numbers(batch: Any, name: str) -> _Array:
             "first; decimal commas are read with --decimal , and labels such as yes and no with "
             "--positive VALUE."
         )
+    # Not to_numpy, fill_null or scalar, which import pandas where that is installed.
     if column.null_count:
+        values = np.full(len(column), np.nan)
         # Whole numbers up to 2^53 stay exact; nothing larger is a score or a label.
-        column = column.cast("float64", safe=False).fill_null(float("nan"))
-    # Not column.to_numpy, which imports pandas where that is installed.
-    if pa.types.is_boolean(column.type):
-        return np.from_dlpack(column.cast("uint8")).view(np.bool_)
-    return np.from_dlpack(column)
+        present = column.drop_null().cast("float64", safe=False)
+        values[_truths(column.is_valid())] = np.from_dlpack(present)
+        return values
+    return _truths(column) if pa.types.is_boolean(column.type) else np.from_dlpack(column)
 
 
 class LabelReader:
@@ -96,8 +97,8 @@ class LabelReader:
                 import pyarrow.compute as pc
 
             present = present.filter(pc.invert(pc.is_nan(present)))
-        values = present.unique()[:3].to_pylist()
-        self._seen.update(values)
+        values = present.unique()[:3]
+        self._seen.update(values.to_pylist())
         if len(self._seen) > 2:
             raise LabelInvalid(
                 f'column "{self._name}" must hold two values, one of them for positives; found '
@@ -105,7 +106,7 @@ class LabelReader:
             )
         labels = np.full(len(column), np.nan)
         for value in values:
-            labels[_where(column, value)] = float(_is_same(value, positive))
+            labels[_where(column, value)] = float(_is_same(value.as_py(), positive))
         return labels
 
 
@@ -124,14 +125,18 @@ def _is_same(value: object, text: str) -> bool:
         ) from error
 
 
-def _where(column: Any, value: object) -> npt.NDArray[np.bool_]:
-    """Where a column has a value; nulls are nowhere."""
+def _where(column: Any, value: Any) -> npt.NDArray[np.bool_]:
+    """Where a column has one of its values; nulls are nowhere."""
     with needed_for("tables"):
-        import pyarrow as pa
         import pyarrow.compute as pc
 
-    equal = pc.equal(column, pa.scalar(value, type=column.type)).fill_null(fill_value=False)
-    return np.asarray(np.from_dlpack(equal.cast("uint8")), np.bool_)
+    # In Kleene's logic unknown and false is false.
+    return _truths(pc.and_kleene(pc.equal(column, value), column.is_valid()))
+
+
+def _truths(column: Any) -> npt.NDArray[np.bool_]:
+    """A column of booleans without nulls."""
+    return np.from_dlpack(column.cast("uint8")).view(np.bool_)
 
 
 def text(batch: Any, name: str) -> Any:

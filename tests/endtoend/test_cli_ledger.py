@@ -57,7 +57,7 @@ def test_a_client_answers_within_its_budget_and_then_refuses(run: Run) -> None:
     code, out, _ = run(*ANSWER, "--data-id", "w", "--who", "trial 7")
     assert code == 0
     assert "Charged epsilon 1/3 to data 'w'." in out
-    assert "Spent 1/3 of 2/3 per example, left 1/3." in out
+    assert "Spent 1/3 of 2/3 per example, left 1/3 (replace neighbours)." in out
     assert Ledger(Path("ledger.db")).read().head in out
     sent = Path("report.fa").read_bytes()
     code, out, _ = run(*ANSWER, "--data-id", "w")
@@ -239,8 +239,64 @@ def test_an_older_copy_is_refused_until_its_loss_is_accepted(run: Run) -> None:
     assert run("ledger", "accept", "ledger.db", "--who", "officer")[1].startswith("Nothing is")
 
 
-@pytest.mark.parametrize("command", ["new", "show", "budget", "history", "export", "accept"])
-def test_each_command_shows_examples(run: Run, command: str) -> None:
-    code, out, _ = run("ledger", command, "--help")
+def test_what_is_left_names_its_neighbours_before_the_same_is_counted_twice(run: Run) -> None:
+    """Without the word, "left 1/3" and then "nothing is left" would contradict each other."""
+    run("ledger", "new", "ledger.db")
+    run("ledger", "budget", "ledger.db", "--data-id", "w", "--epsilon", "1")
+    new = ("survey", "new", "--privacy", "distributed", "--epsilon", "2/3", "-o", "shared.json")
+    assert run(*new, "--minimum-reports", "9")[0] == 0
+    answer = ("answer", "shared.json", "scores.csv", "-o", "shared.fa", "--ledger", "ledger.db")
+    code, out, _ = run(*answer, "--data-id", "w")
     assert code == 0
-    assert f"fedassay ledger {command} ledger.db" in out
+    assert "Spent 2/3 of 1 per example, left 1/3 (add or remove neighbours)." in out
+    code, _, err = run(*ANSWER, "--data-id", "w")
+    assert code == 2
+    assert "spent 4/3 (replace neighbours), which was 2/3 before it" in err
+    assert "Nothing is left for this survey, and 1/3 for one like the earlier ones" in err
+
+
+def test_data_without_a_budget_is_charged_only_where_the_ledger_says_so(run: Run) -> None:
+    run("ledger", "new", "ledger.db")
+    run("ledger", "budget", "ledger.db", "--data-id", "ward-3", "--epsilon", "1")
+    code, _, err = run(*ANSWER, "--data-id", "ward_3")
+    assert code == 2
+    assert "BudgetMissing" in err
+    assert "Did you mean 'ward-3'?" in err
+    assert "--unlimited" in err
+    assert not Path("report.fa").exists()
+    unlimited = ("ledger", "budget", "ledger.db", "--data-id", "ward_3", "--unlimited")
+    code, out, _ = run(*unlimited, "--who", "officer")
+    assert code == 0
+    assert "Set for data 'ward_3': no limit" in out
+    code, out, _ = run(*ANSWER, "--data-id", "ward_3")
+    assert code == 0
+    assert "Charged epsilon 1/3 to data 'ward_3'." in out
+    assert "left" not in out
+    _, out, _ = run("ledger", "show", "ledger.db", "--data-id", "ward_3", "--json")
+    (balance,) = json.loads(out)["balances"]
+    assert (balance["epsilon"], balance["spent"], balance["left"]) == (None, "1/3", None)
+    _, out, _ = run("ledger", "history", "ledger.db", "--data-id", "ward_3")
+    assert "officer" in out
+    for more, word in ((("--epsilon", "1"), "both"), (("--json",), None)):
+        code, out, err = run(*unlimited, *more)
+        assert code == (2 if word else 0)
+        assert word is None or word in err
+
+
+def test_verify_reads_every_entry_and_names_a_changed_one(run: Run) -> None:
+    run("ledger", "new", "ledger.db")
+    run(*ANSWER, "--data-id", "w")
+    head = Ledger(Path("ledger.db")).read().head
+    code, out, _ = run("ledger", "verify", "ledger.db")
+    assert code == 0
+    assert out.startswith("1 entries")
+    assert head in out
+    code, out, _ = run("ledger", "verify", "ledger.db", "--json")
+    assert json.loads(out)["head"] == head
+    assert run("ledger", "verify", "ledger.db", "--quiet") == (0, "", "")
+    changed = Path("ledger.db").read_bytes().replace(b'"epsilon":"1/3"', b'"epsilon":"1/9"')
+    assert changed != Path("ledger.db").read_bytes()
+    Path("ledger.db").write_bytes(changed)
+    code, _, err = run("ledger", "verify", "ledger.db")
+    assert code == 2
+    assert len(err.strip().splitlines()) == 1

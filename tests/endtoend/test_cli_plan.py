@@ -6,10 +6,8 @@ from pathlib import Path
 import pytest
 
 from fedassay.survey_json import load_survey, survey_from_json
-from tests.endtoend.test_cli import Run, check_refused, run
+from tests.program import Run, check_refused
 from tests.tables import BUNDLED
-
-__all__ = ["run"]
 
 KNOWN = ("--auc", "0.8", "--positive-rate", "0.3")
 

@@ -85,7 +85,7 @@ def test_a_report_that_comes_again_is_already_there_and_nothing_is_wrong(run: Ru
     assert not Path("a.json").exists()
     again = run("tally", "secure.json", "s0.fa", "s0.fa", "s1.fa", "-o", "a.json")
     assert (again.code, again.err) == (0, "")
-    assert "Counted 1 reports, 2 were already there, rejected 0 files" in again.text
+    assert "Counted 1 reports, 2 already there, rejected 0 files" in again.text
     before = released("a.json")
     same = run("tally", "secure.json", "s0.fa", "s1.fa", "-o", "a.json")
     assert (same.code, same.err) == (0, "")
@@ -103,7 +103,7 @@ def test_a_bulk_file_sent_twice_is_one_line_and_not_one_per_report(run: Run) -> 
     assert run("tally", "local.json", "bulk.fa", "--collect", "a.tally").code == 0
     again = run("tally", "local.json", "bulk.fa", "l0.fa", "--collect", "a.tally")
     assert (again.code, again.err) == (0, "")
-    assert "500 were already there" in again.text
+    assert "500 already there" in again.text
     foreign = run("tally", "secure.json", "bulk.fa", "s0.fa", "s1.fa", "--collect", "b.tally")
     refused(foreign, "bulk.fa: ReportForeign")
 
@@ -157,7 +157,7 @@ def test_tallies_and_what_comes_of_them_are_the_owners_alone(run: Run) -> None:
     assert stat.S_IMODE(Path("a.tally").stat().st_mode) == 0o600
     shown = run("show", "a.tally")
     assert "collecting" in shown.out
-    assert "1 more are needed" in shown.text
+    assert "1 more needed" in shown.text
     content = json.loads(run("show", "a.tally", "--json").out)
     assert (content["state"], content["reports"]) == ("collecting", 1)
     assert "counters" not in content
@@ -251,7 +251,7 @@ def test_with_a_ledger_the_same_question_has_the_same_answer(run: Run) -> None:
     entries = json.loads(run("ledger", "history", "ledger.db", "--json").out)["entries"]
     assert [entry["kind"] for entry in entries] == ["charge"]
     counted = run("tally", "local.json", "r.fa", "again.fa", "-o", "a.json")
-    assert "Counted 9 reports, 9 were already there" in counted.text
+    assert "Counted 9 reports, 9 already there" in counted.text
     # Another part of the data is another client; --again is charged, and answers anew.
     other = ("--ledger", "ledger.db", "--data-id", "other")
     assert run("answer", "local.json", scores, "-o", "other.fa", *other).code == 0

@@ -1,0 +1,99 @@
+"""Every command of the program keeps the same manners: options, examples, eighty columns."""
+
+import inspect
+import sys
+from collections.abc import Iterator
+
+import click
+import pytest
+import typer.main
+
+from fedassay.cli.app import app, main
+
+# Servers that run until they are stopped: their output is the log of what they start.
+SERVERS = {"federation start-link", "federation start-site"}
+# What these write is new or refused, and never replaced: no option may lose a ledger or a key.
+NEVER_REPLACE = {
+    "ledger new",
+    "federation certificates",
+    "federation site",
+    "federation app",
+    "federation start-link",
+}
+WIDTH = 80
+
+
+def _commands(group: click.Group, *path: str) -> Iterator[tuple[str, click.Command]]:
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from _commands(command, *path, name)
+        else:
+            yield " ".join((*path, name)), command
+
+
+_PROGRAM = typer.main.get_command(app)
+assert isinstance(_PROGRAM, click.Group)
+COMMANDS = dict(_commands(_PROGRAM))
+each_command = pytest.mark.parametrize("name", COMMANDS)
+
+
+def _options(name: str) -> set[str]:
+    return {option for each in COMMANDS[name].params for option in each.opts}
+
+
+def _examples(name: str) -> list[str]:
+    """The lines of a command's examples, with those that go on in the next line joined."""
+    text = inspect.cleandoc(COMMANDS[name].help or "")
+    assert "[bold]Example" in text, name
+    return [
+        " ".join(lines.split())
+        for lines in text.partition("[bold]Example")[2].partition("[/bold]")[2].split("\n\n")
+        if lines.strip()
+    ]
+
+
+def test_the_walk_finds_the_commands() -> None:
+    expected = {"demo", "simulate", "plan", "answer", "tally", "merge", "show", "apply"}
+    expected |= {"calibrate", "survey new", "survey show", "ledger verify", "federation app"}
+    assert expected | SERVERS | NEVER_REPLACE <= set(COMMANDS)
+
+
+@each_command
+def test_a_command_can_speak_json_and_be_quiet(name: str) -> None:
+    missing = {"--json", "--quiet"} - _options(name)
+    assert missing == ({"--json", "--quiet"} if name in SERVERS else set())
+
+
+@each_command
+def test_a_command_that_writes_replaces_only_with_force(name: str) -> None:
+    writes = bool({"--output", "--out", "--plot"} & _options(name)) or name in NEVER_REPLACE
+    assert ("--force" in _options(name)) == (writes and name not in NEVER_REPLACE)
+
+
+@each_command
+def test_examples_name_their_command_and_options_that_it_has(name: str) -> None:
+    examples = _examples(name)
+    assert examples
+    known = _options(name)
+    for example in examples:
+        assert example.startswith(f"fedassay {name}"), example
+        given = {word for word in example.split() if word.startswith("-")}
+        assert given <= known, example
+
+
+@each_command
+def test_help_fits_eighty_columns(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(WIDTH))
+    monkeypatch.setenv("TERMINAL_WIDTH", str(WIDTH))
+    monkeypatch.setattr(sys, "argv", ["fedassay", *name.split(), "--help"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 0
+    printed = capsys.readouterr().out
+    assert max(map(len, printed.splitlines())) <= WIDTH
+    # An option's name that is cut could not be typed, nor an example that is cut be copied.
+    assert [option for option in _options(name) if option not in printed] == []
+    words = " ".join(printed.split())
+    assert [example for example in _examples(name) if example not in words] == []
