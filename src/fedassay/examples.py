@@ -45,11 +45,6 @@ class Examples:
             )
         self._hold(labels, scores)
 
-    @classmethod
-    def of(cls, y_true: npt.ArrayLike, y_score: npt.ArrayLike) -> "Examples":
-        """The same as the constructor."""
-        return cls(y_true, y_score)
-
     def _hold(self, labels: LabelArray, scores: FloatArray) -> None:
         for name, column in (("labels", labels), ("scores", scores)):
             column.flags.writeable = False
