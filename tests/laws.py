@@ -108,6 +108,39 @@ def fits_moments(
     return 0.8 <= mean_square <= 1.25 and abs(leaning) <= 5.5 and float(farthest.max()) <= 10.0
 
 
+def fits_spread(
+    errors: npt.ArrayLike,
+    sd: npt.ArrayLike,
+    *,
+    extra: npt.ArrayLike = 0.0,
+    draws: int | None = None,
+    kurtosis: float = 3.0,
+    tolerance: float = 1.05,
+    false_alarm: float = FALSE_ALARM,
+) -> bool:
+    """Whether errors about nil spread as much as is told of them, neither less nor more.
+
+    `sd` is what their chance part is told to be; `extra` what caution adds to it, such as a likely
+    binning error that one population may or may not have. So the mean square of error over
+    `hypot(sd, extra)` may not be too large, and that of error over `sd` alone not too small.
+
+    The mean square of n scores with this kurtosis has the variance 2 / f of a chi-square over its
+    freedom f = 2 n / (kurtosis - 1): its quantiles at half the false alarm are the limits, moved
+    out by the tolerance in the sd, which is what it may be off by. Of 300 normal scores and false
+    alarms of 1e-8, an sd told 1.49 times too small or 1.54 times too large is seen in 999 of 1,000
+    tests, and one of 1.30 or 1.36 in half of them; of 2,000 it is 1.20 and 1.21, 1.15 and 1.15.
+    Of 300 with a kurtosis of 4, 1.61 and 1.68, 1.36 and 1.44. `draws` says how many errors are
+    independent where not all are.
+    """
+    off, told = np.asarray(errors, dtype=np.float64), np.asarray(sd, dtype=np.float64)
+    freedom = 2.0 * (len(off) if draws is None else draws) / (kurtosis - 1.0)
+    low = float(stats.chi2.ppf(false_alarm / 2.0, freedom)) / freedom / tolerance**2
+    high = float(stats.chi2.isf(false_alarm / 2.0, freedom)) / freedom * tolerance**2
+    at_most = float(np.mean((off / np.hypot(told, extra)) ** 2))
+    at_least = float(np.mean((off / told) ** 2))
+    return at_most <= high and at_least >= low
+
+
 def polya_difference(shape: float, step: float) -> Callable[[IntArray], FloatArray]:
     """The exact pmf of the difference of two negative binomials; a = exp(-step).
 

@@ -30,7 +30,6 @@ from fedassay.planning.request import Preset
 from fedassay.planning.score_model import binormal
 from fedassay.planning.search import decode_options_for, design_survey
 from fedassay.planning.solve import (
-    PLANNED,
     Target,
     clients_needed,
     detectable_difference,
@@ -39,6 +38,8 @@ from fedassay.planning.solve import (
     predicted,
 )
 
+# The planner plans for a little more than 95 surveys of 100.
+PLANNED = 0.965
 LOCAL = SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction(5), auc=0.8, positive_rate=0.3)
 DISTRIBUTED = replace(LOCAL, privacy=Privacy.DISTRIBUTED, epsilon=Fraction(1))
 SECURE = replace(LOCAL, privacy=Privacy.SECURE, epsilon=None)
@@ -214,6 +215,7 @@ def test_a_verdict_says_enough_or_what_would_be() -> None:
     many = planned(replace(LOCAL, clients=few.enough_clients * 2), Target("roc_auc", 0.01))
     assert many.is_enough
     assert many.verdict.startswith("Enough: ")
+    assert (many.solved_for, many.enough_clients) == ((), None)
 
 
 def test_a_plan_in_json_has_the_documented_keys() -> None:

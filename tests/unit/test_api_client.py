@@ -1,0 +1,52 @@
+"""At the door a client is closed, is charged, and is counted once."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+import fedassay
+from fedassay import ClientPolicy, Survey
+from fedassay.errors import FedassayError, SurveyRefused
+
+ROWS = ([0, 1, 0, 1], [0.1, 0.9, 0.4, 0.6])
+
+
+@dataclass
+class Book:
+    """An account that remembers what was charged."""
+
+    charged: list[Survey] = field(default_factory=list)
+
+    def charge(self, survey: Survey) -> None:
+        self.charged.append(survey)
+
+
+def test_without_a_policy_exact_sums_are_refused() -> None:
+    survey = fedassay.new_survey(clients=10)
+    with pytest.raises(SurveyRefused):
+        fedassay.answer(survey, *ROWS)
+    assert fedassay.answer(survey, *ROWS, policy=ClientPolicy(exact_sums=True)).messages
+
+
+@pytest.mark.parametrize("from_file", [False, True])
+def test_an_answer_is_charged_whether_rows_come_as_columns_or_as_a_file(
+    from_file: bool, tmp_path: Path
+) -> None:
+    survey, book = fedassay.new_survey(privacy="local", epsilon=1, clients=10, height=2), Book()
+    if from_file:
+        table = tmp_path / "rows.csv"
+        lines = [f"{y},{s}" for y, s in zip(*ROWS, strict=True)]
+        table.write_text("\n".join(["y,s", *lines]), "utf-8")
+        fedassay.answer(survey, "y", "s", data=table, account=book)
+    else:
+        fedassay.answer(survey, *ROWS, account=book)
+    assert book.charged == [survey]
+
+
+def test_the_same_answer_is_not_counted_twice() -> None:
+    survey = fedassay.new_survey(privacy="local", epsilon=1, clients=10, height=2)
+    answer = fedassay.answer(survey, *ROWS)
+    assert fedassay.tally_answers(survey, [answer]).tally.clients(survey) == 4
+    with pytest.raises(FedassayError):
+        fedassay.tally_answers(survey, [answer, answer])

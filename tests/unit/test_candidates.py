@@ -1,0 +1,81 @@
+"""Which surveys the search tries, and that it takes the best of them."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from fedassay import Examples, Grid, Hierarchy, Privacy, SurveyRequest
+from fedassay.planning.build import build_survey
+from fedassay.planning.candidates import PLAIN, candidate_grids, candidate_surveys, warped_grid
+from fedassay.planning.forecast import forecast, model_for
+from fedassay.planning.request import Preset
+from fedassay.planning.search import design_survey
+from fedassay.survey import OneLevel, Survey
+
+LOCAL = SurveyRequest(
+    privacy=Privacy.LOCAL, epsilon=Fraction(2), clients=20_000, positive_rate=0.3, auc=0.8
+)
+DISTRIBUTED = SurveyRequest(
+    privacy=Privacy.DISTRIBUTED, epsilon=Fraction(1), clients=2_000, positive_rate=0.3, auc=0.8
+)
+
+
+def test_coarse_levels_get_the_larger_share() -> None:
+    """Their counts are used by every answer; a tilt of 3 to 2 is 3/5 and 2/5."""
+    surveys = list(candidate_surveys(LOCAL, Grid.uniform(16), PLAIN))
+    policy = surveys[1].level_policy
+    assert surveys[1].hierarchy.cells_per_level == (4, 16)
+    assert isinstance(policy, OneLevel)
+    assert policy.client_fractions == (Fraction(3, 5), Fraction(2, 5))
+
+
+def test_thresholds_lie_on_edges_where_there_is_room() -> None:
+    request = replace(DISTRIBUTED, thresholds=(0.37,))
+    for grid in candidate_grids(request, 16)[:2]:
+        assert 0.37 in grid.edges.tolist()
+    # Under local privacy three thresholds among four cells would leave no choice.
+    crowded = replace(LOCAL, thresholds=(0.1, 0.37, 0.6))
+    assert all(0.37 not in grid.edges.tolist() for grid in candidate_grids(crowded, 4))
+
+
+def test_a_grid_warped_to_scores_has_as_many_in_every_cell() -> None:
+    scores = np.random.default_rng(0).beta(1.0, 8.0, 4000)
+    counts = np.histogram(scores, warped_grid(scores, 8).edges)[0]
+    assert np.abs(counts - 500).max() < 60
+
+
+@pytest.mark.parametrize("request_", [LOCAL, DISTRIBUTED], ids=["local", "distributed"])
+def test_the_chosen_survey_is_about_as_good_as_any_flat_one(request_: SurveyRequest) -> None:
+    """By the closed form of the area's error, over flat surveys of even cells."""
+    model, clients = model_for(request_), request_.clients or 1
+
+    def error(survey: Survey) -> float:
+        return forecast(survey, model, clients=clients)["roc_auc"].error_quantile()
+
+    rivals = [
+        error(build_survey(request_, Grid.uniform(cells), Hierarchy.flat(cells)))
+        for cells in (2, 4, 8, 16, 32, 128)
+    ]
+    assert error(design_survey(request_).survey) <= 1.1 * min(rivals)
+
+
+def test_the_papers_preset_is_the_papers_survey() -> None:
+    request = replace(DISTRIBUTED, preset=Preset.PAPER)
+    design = design_survey(request)
+    assert design.survey.hierarchy.cells_per_level == tuple(2**level for level in range(1, 11))
+    assert np.diff(design.survey.grid.edges) == pytest.approx(1 / 1024)
+    options = design.decode_options
+    assert (options.smooth, options.reconcile, options.buckets) == (False, False, 100)
+
+
+def test_exact_sums_have_fine_cells_with_thresholds_on_their_edges() -> None:
+    survey = design_survey(SurveyRequest(clients=100, thresholds=(0.37,))).survey
+    assert survey.grid.cells >= 2**12
+    assert 0.37 in survey.grid.edges.tolist()
+    reference = Examples.of(np.arange(4000) % 2, np.linspace(0.001, 0.1, 4000))
+    warped = design_survey(SurveyRequest(clients=100, reference=reference, thresholds=(0.37,)))
+    edges = warped.survey.grid.edges
+    assert np.median(edges) < 0.1
+    assert 0.37 in edges.tolist()
