@@ -108,7 +108,7 @@ def test_an_answer_comes_with_the_interval_that_it_will_have() -> None:
 def test_the_bias_is_the_estimates_distance_from_the_models_own_value() -> None:
     """Where classes are apart inside one cell, precision above its middle is 1 and looks even."""
     labels = np.arange(1000) % 2
-    reference = Examples.of(labels, np.where(labels == 1, 0.75, 0.25))
+    reference = Examples(labels, np.where(labels == 1, 0.75, 0.25))
     request = replace(FULL, reference=reference, positive_rate=None, auc=None)
     survey = build_survey(request, Grid.uniform(1), Hierarchy.flat(1))
     options = DecodeOptions(smooth=False)

@@ -163,7 +163,9 @@ def test_impossible_targets_say_which_floor_stands_in_the_way() -> None:
 
 @pytest.mark.parametrize("error", [0.0, -0.1, 1.0, float("nan")])
 def test_a_target_error_is_a_small_positive_number(error: float) -> None:
-    with pytest.raises(SettingInvalid, match=r"target error must (lie between 0 and 1|be a number)"):
+    with pytest.raises(
+        SettingInvalid, match=r"target error must (lie between 0 and 1|be a number)"
+    ):
         Target("roc_auc", error)
 
 
