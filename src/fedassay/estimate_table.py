@@ -14,7 +14,7 @@ def estimate_header(*, exact: Exact | None = None, trials: int = 0) -> list[str]
     if exact is not None:
         header += ["exact", "error"]
         if trials > 1:
-            header.append("mean |error|")
+            header.append("|error|")
     return header
 
 

@@ -146,3 +146,17 @@ def test_simulate_reports_calibration_on_clients_held_out(run: Run) -> None:
     assert "calibration" not in json.loads(run("simulate", BUNDLED, "--json").out)
     shown = run("simulate", BUNDLED, "--calibrate", "--client", "carrier")
     assert "fitted on 8 clients" in shown.out
+
+
+@pytest.mark.parametrize("options", [(), ("--trials", 2), ("--privacy", "local", "--epsilon", 1)])
+def test_the_table_needs_no_more_than_eighty_columns(
+    run: Run, scores_csv: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[object, ...]
+) -> None:
+    """On a wide terminal, where nothing is cut or folded to fit."""
+    monkeypatch.setenv("COLUMNS", "200")
+    result = run("simulate", scores_csv, "--threshold", 0.123456, *options)
+    assert result.code == 0, result.err
+    lines = result.out.splitlines()
+    table = lines[next(i for i, line in enumerate(lines) if line.startswith("metric")) :]
+    assert len(table) > 10
+    assert max(map(len, table)) <= 80

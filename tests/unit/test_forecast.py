@@ -118,7 +118,16 @@ def test_the_bias_is_the_estimates_distance_from_the_models_own_value() -> None:
 
 
 def test_without_an_answer_privacy_is_to_blame_and_nothing_is_promised() -> None:
-    lacking = ErrorForecast(0.5, inf, 0.01, inf, inf, 0.0, inf, "drowned")
+    lacking = ErrorForecast(
+        value=0.5,
+        noise_sd=inf,
+        sampling_sd=0.01,
+        binning_bound=inf,
+        binning_sd=inf,
+        binning_bias=0.0,
+        half_width=inf,
+        reason="drowned",
+    )
     assert not lacking.is_available
     assert lacking.dominates is Cause.PRIVACY
     assert lacking.error_quantile() == inf

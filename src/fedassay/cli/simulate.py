@@ -281,7 +281,7 @@ def print_results(
             f"the survey protects {survey.unit}. Raise --max-examples to count more."
         )
     if len(results) > 1:
-        voice.say(f"Trial {len(results)} of {len(results)}, and the mean error of all:")
+        voice.say(f"Trial {len(results)} of {len(results)}, and |error|, the mean over all:")
     voice.say()
     voice.say(estimates_table(results[-1], exact=exact, trials=results))
     for reason in () if voice.quiet else reasons(results[-1]):

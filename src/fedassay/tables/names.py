@@ -100,7 +100,10 @@ def _missing(path: Path, columns: Columns, present: list[str], name: str) -> str
         )
     if mark := _other_separator(path, columns, present):
         shown = "tab" if mark == "\t" else f"'{mark}'"
-        return f"{start}, and one column in all. Save it with commas, or try --separator {shown}."
+        return (
+            f"{start}: the whole line is one column. Save it with commas, or try "
+            f"--separator {shown}."
+        )
     close = get_close_matches(name, present, n=1, cutoff=0.75)
     meant = f' Did you mean "{close[0]}"?' if close else ""
     names = {columns.score: "score", columns.label: "label", columns.client: "client"}
