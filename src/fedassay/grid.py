@@ -13,7 +13,6 @@ from fedassay.checks import (
     require_thresholds,
     require_type,
     require_whole,
-    shown,
 )
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.examples import (
@@ -177,10 +176,7 @@ class Grid:
         >>> Grid.uniform(4).with_edges_at([0.3]).edges.tolist()
         [0.0, 0.3, 0.5, 0.75, 1.0]
         """
-        if not isinstance(thresholds, Iterable):
-            raise SettingInvalid(
-                f"thresholds come as a list of them; found {shown(thresholds)}. Write [0.5]."
-            )
+        require_type(thresholds, Iterable, "thresholds", "Write them as [0.5].")
         given = list(thresholds)
         require_thresholds(given)
         edges = self.edges.copy()

@@ -390,7 +390,7 @@ LOW_LEVEL = [
     wrong("a grid by text", lambda: Grid.by_rule(any_text("fine")), r"Use Grid\.uniform\(cells\)"),
     wrong("half a cell", lambda: Grid.uniform(any_text("0.5")), "Pass an int"),
     wrong("a threshold at 1", lambda: Grid.given_classifier(1.0), "every score falls on one side"),
-    wrong("one edge alone", lambda: Grid.uniform(4).with_edges_at(any_), r"Write \[0\.5\]"),
+    wrong("one edge alone", lambda: Grid.uniform(4).with_edges_at(any_), r"them as \[0\.5\]"),
     wrong("an edge beyond 1", lambda: Grid.uniform(4).with_edges_at([2]), r"lie in \[0, 1\]"),
     wrong(
         "fan-outs as a list", lambda: Hierarchy(8, any_text([2, 4])), r"Write them as \(2, 2, 2\)"
