@@ -51,13 +51,13 @@ def measure(*, quick: bool) -> Section:
 
 def _steps(survey: Survey, runs: int) -> dict[str, float]:
     randomness, policy = SystemRandomness(), OPEN_POLICY
-    examples = Examples.of([1], [0.62])
+    examples = Examples([1], [0.62])
     counts = survey.grid.count(examples)
     made = make_answer(survey, counts, randomness=randomness)
     messages = [_message(survey) for _ in range(_REPORTS)]
 
     def whole_answer() -> bytes:
-        checked = Examples.of([1], [0.62])
+        checked = Examples([1], [0.62])
         return answer(survey, checked, randomness=randomness, policy=policy).to_bytes()
 
     def serve() -> None:
@@ -66,7 +66,7 @@ def _steps(survey: Survey, runs: int) -> dict[str, float]:
             builder.add(decode(message, survey))
 
     return {
-        "client: check the example": microseconds(runs, lambda: Examples.of([1], [0.62])),
+        "client: check the example": microseconds(runs, lambda: Examples([1], [0.62])),
         "client: find its cell": microseconds(runs, lambda: survey.grid.count(examples)),
         "client: `make_answer`": microseconds(
             runs, lambda: make_answer(survey, counts, randomness=randomness)
@@ -78,5 +78,5 @@ def _steps(survey: Survey, runs: int) -> dict[str, float]:
 
 
 def _message(survey: Survey) -> bytes:
-    counts = survey.grid.count(Examples.of([1], [0.62]))
+    counts = survey.grid.count(Examples([1], [0.62]))
     return make_answer(survey, counts, randomness=SystemRandomness()).to_bytes()

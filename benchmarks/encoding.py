@@ -129,6 +129,6 @@ def _one_client(runs: int, mechanism: AnyMechanism) -> float:
         hierarchy=Hierarchy.flat(_CELLS),
         mechanisms=(mechanism,),
     )
-    counts = survey.grid.count(Examples.of([1], [0.62]))
+    counts = survey.grid.count(Examples([1], [0.62]))
     randomness = SystemRandomness()
     return microseconds(runs, lambda: make_answer(survey, counts, randomness=randomness).to_bytes())

@@ -35,7 +35,7 @@ _WANTED_LOCAL_SECONDS = 1.0
 def measure(*, quick: bool) -> Section:
     """Plan once, then simulate and compute every metric."""
     labels, scores = scored_rows(_CLIENTS, generator=np.random.default_rng(21))
-    cohort = ScoredClients(Examples.of(labels, scores), None, _CLIENTS)
+    cohort = ScoredClients(Examples(labels, scores), None, _CLIENTS)
     planning = {
         name: best_of(1 if quick else 3, partial(design_survey, request))
         for name, request in _REQUESTS.items()

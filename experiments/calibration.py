@@ -96,8 +96,8 @@ def synthetic(name: str, count: int) -> Case:
     labels = (generator.random(2 * count) < truth).astype(np.uint8)
     return Case(
         name,
-        Examples.of(labels[:count], scores[:count]),
-        Examples.of(labels[count:], scores[count:]),
+        Examples(labels[:count], scores[:count]),
+        Examples(labels[count:], scores[count:]),
         truth[count:],
     )
 

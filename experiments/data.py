@@ -33,7 +33,7 @@ def _has_one_score(path: Path) -> bool:
 
 def _read(path: Path) -> Scored:
     table = pq.read_table(path, columns=["label", "score"])
-    examples = Examples.of(table["label"].to_numpy(), table["score"].to_numpy())
+    examples = Examples(table["label"].to_numpy(), table["score"].to_numpy())
     return Scored(path.stem.removeprefix("scores_"), examples)
 
 

@@ -60,9 +60,9 @@ def made_up() -> list[Scored]:
     piled = (generator.random(_ROWS) < 0.2).astype(np.uint8)
     ends = np.clip(generator.normal(0.3 + 0.3 * piled, 0.3), 0.0, 1.0)
     return [
-        Scored("1 % positives, low scores (made up)", Examples.of(rare, low)),
-        Scored("21 distinct scores (made up)", Examples.of(tied, steps)),
-        Scored("piles at 0 and 1 (made up)", Examples.of(piled, ends)),
+        Scored("1 % positives, low scores (made up)", Examples(rare, low)),
+        Scored("21 distinct scores (made up)", Examples(tied, steps)),
+        Scored("piles at 0 and 1 (made up)", Examples(piled, ends)),
     ]
 
 

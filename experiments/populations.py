@@ -54,8 +54,8 @@ def synthetic(rows: int = 200_000) -> list[Scored]:
     steps = np.round(generator.beta(2.0, 4.0, rows) * 40.0) / 40.0
     tied = generator.random(rows) < np.clip(1.2 * steps, 0.0, 1.0)
     return [
-        Scored("crowded at both ends", Examples.of(labels, ends)),
-        Scored("41 distinct scores", Examples.of(tied, steps)),
+        Scored("crowded at both ends", Examples(labels, ends)),
+        Scored("41 distinct scores", Examples(tied, steps)),
     ]
 
 
@@ -117,7 +117,7 @@ def _reweighted(rows: Examples, rate: float) -> Examples:
     positive = rows.positives
     copies = max(1, round(positive * (1.0 - rate) / rate / (len(rows) - positive)))
     negatives = rows.scores[rows.labels == 0]
-    return Examples.of(
+    return Examples(
         np.repeat([0, 1], [copies * len(negatives), positive]),
         np.concatenate([np.tile(negatives, copies), rows.scores[rows.labels == 1]]),
     )

@@ -27,7 +27,7 @@ from fedassay.checks import choice, require_type, require_whole, shown, unknown
 from fedassay.client import Account, Answer, ClientPolicy
 from fedassay.client import answer as answer_examples
 from fedassay.engines.report_files import answer_file, read_messages, report_files
-from fedassay.errors import FileInvalid, SettingInvalid
+from fedassay.errors import FileInvalid, NoRows, SettingInvalid
 from fedassay.files import as_path, read_object
 from fedassay.mechanisms import Privacy
 from fedassay.metrics.named import metric_at
@@ -81,7 +81,7 @@ def simulate(
         privacy=privacy,
         epsilon=epsilon,
         clients=cohort.clients,
-        dropouts=Fraction(0),
+        dropouts=settings.get("dropouts", Fraction(0)),
         thresholds=points,
         reference=reference,
     )
@@ -148,6 +148,13 @@ def answer(
     require_type(own_policy, ClientPolicy, "a client's policy", "Pass ClientPolicy(...).")
     if client_id is not None:
         require_type(client_id, str, "a client id", "Pass a text.")
+        if not client_id:
+            raise SettingInvalid("a client id must not be empty; found one that is. Leave it out.")
+    if account is not None and not callable(getattr(account, "charge", None)):
+        raise SettingInvalid(
+            f"an account is what is charged; found {shown(account)}. "
+            "Pass LedgerAccount(ledger, part)."
+        )
     rows = Rows(y_true, y_score, as_table(data))
     if rows.path is not None:
         return answer_file(
@@ -193,12 +200,18 @@ def tally_answers(
         raise SettingInvalid(
             f"answers come as a list of them; found {shown(type(answers))}. Write [answer]."
         )
+    options = decode_options_for(choice(Preset, preset, "preset"), buckets)
+    points = as_thresholds(thresholds)
     builder = TallyBuilder(Tally.zero(asked), asked)
     for each in answers:
         for message in _messages_of(each, asked):
             builder.add(message)
-    options = decode_options_for(choice(Preset, preset, "preset"), buckets)
-    return Assessment(asked, builder.tally(), options, as_thresholds(thresholds))
+    tally = builder.tally()
+    if not any(tally.reports):
+        raise NoRows(
+            "at least one answer is needed; found none. Pass what fedassay.answer made, or paths."
+        )
+    return Assessment(asked, tally, options, points)
 
 
 def plan(

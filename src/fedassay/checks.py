@@ -26,29 +26,41 @@ def shown(value: object) -> str:
 
 
 def require_type(
-    value: object, kinds: type | tuple[type, ...], what: str, remedy: str = DOOR
+    value: object,
+    kinds: type | tuple[type, ...],
+    what: str,
+    remedy: str = DOOR,
+    *,
+    withhold: bool = False,
 ) -> None:
-    """Raise unless a value is of one of these types; a bool is no int."""
+    """Raise unless a value is of one of these types; a bool is no int.
+
+    What may hold rows is withheld: the message then names its type alone.
+    """
     wanted = kinds if isinstance(kinds, tuple) else (kinds,)
     is_bool_for_int = isinstance(value, bool) and bool not in wanted
     if is_bool_for_int or not isinstance(value, wanted):
         names = " or ".join(kind.__name__ for kind in wanted)
-        raise SettingInvalid(f"{what} must be {_article(names)}; found {shown(value)}. {remedy}")
+        there = _article(type(value).__name__) if withhold else shown(value)
+        raise SettingInvalid(f"{what} must be {_article(names)}; found {there}. {remedy}")
 
 
-def require_member(value: object, kind: type[_E], what: str, *, door: str) -> None:
+def require_member(value: object, kind: type[_E], what: str, *, door: str | None = None) -> None:
     """Raise unless a value is a member of an enum; names the member that a text means.
 
-    `door` is the function that takes texts.
+    `door` is the function that takes texts, if there is one.
     """
     if isinstance(value, kind):
         return
     known = {member.value: member for member in kind}
     if isinstance(value, str) and value in known:
-        remedy = f"Write {kind.__name__}.{known[value].name}, or use {door}, which takes texts."
+        texts = f", or use {door}, which takes texts" if door else ""
+        remedy = f"Write {kind.__name__}.{known[value].name}{texts}."
     else:
         remedy = f"There are {', '.join(f'{kind.__name__}.{member.name}' for member in kind)}."
-    raise SettingInvalid(f"{what} must be a {kind.__name__}; found {shown(value)}. {remedy}")
+    raise SettingInvalid(
+        f"{what} must be {_article(kind.__name__)}; found {shown(value)}. {remedy}"
+    )
 
 
 def require_whole(
@@ -62,11 +74,11 @@ def require_whole(
         number = operator.index(value)  # type: ignore[arg-type]  # what has none is refused
     except TypeError:
         raise SettingInvalid(
-            f"{what} must be a whole number, {within}; found {shown(value)}. "
-            f"{remedy or 'Pass an int.'}"
+            f"{what} must be a whole number, {within}; found {shown(value)}. Pass an int."
         ) from None
     if number < low or (high is not None and number > high):
-        raise SettingInvalid(f"{what} must be {within}; found {number}. {remedy}".rstrip())
+        default = "Raise it." if number < low else "Lower it."
+        raise SettingInvalid(f"{what} must be {within}; found {number}. {remedy or default}")
     return number
 
 
@@ -125,7 +137,8 @@ def unknown(value: object, known: Iterable[str], what: str) -> str:
 
 
 def _article(names: str) -> str:
-    return f"an {names}" if names[0] in "aeiouAEIOU" else f"a {names}"
+    sounds_open = names[0] in "aeiouAEIOU" and not names.startswith("Uni")
+    return f"an {names}" if sounds_open else f"a {names}"
 
 
 def _as_text(value: object) -> str:

@@ -195,7 +195,9 @@ def answer(
     <Answer: 2 reports>
     """
     require_type(survey, Survey, "a survey", "fedassay.load reads survey files.")
-    require_type(examples, Examples, "what a client answers with", "Pass Examples(y, s).")
+    require_type(
+        examples, Examples, "what a client answers with", "Pass Examples(y, s).", withhold=True
+    )
     require_type(policy, ClientPolicy, "a client's policy", "Pass ClientPolicy().")
     policy.check(survey)
     counts = survey.grid.count(examples)

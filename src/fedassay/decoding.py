@@ -9,7 +9,7 @@ from fedassay.errors import TooFewReports
 from fedassay.examples import FloatArray
 from fedassay.hierarchy import Hierarchy
 from fedassay.histogram import ScoreHistogram
-from fedassay.mechanisms import Law, Privacy
+from fedassay.mechanisms import Law
 from fedassay.noise import (
     DenseNoise,
     NoiseModel,
@@ -119,7 +119,7 @@ def require_enough(survey: Survey, tally: Tally) -> None:
             # Only shared noise depends on the crowd: local reports protect themselves.
             why = (
                 f"or epsilon={float(survey.epsilon):g} would not hold"
-                if survey.privacy is Privacy.DISTRIBUTED and survey.epsilon is not None
+                if survey.privacy.shares_noise and survey.epsilon is not None
                 else "before anything is decoded"
             )
             raise TooFewReports(

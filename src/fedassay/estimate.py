@@ -6,7 +6,7 @@ from functools import lru_cache
 from math import ceil, exp, inf, isfinite, isnan, log, log10, nan, sqrt
 from typing import NamedTuple
 
-from fedassay.checks import require_member, shown
+from fedassay.checks import require_member, require_type, shown
 from fedassay.errors import SettingInvalid
 from fedassay.extras import needed_for
 from fedassay.presentation import html_text
@@ -65,7 +65,7 @@ class Estimate:
     """The denominator of a proportion, or the examples behind an area, for score intervals."""
 
     def __post_init__(self) -> None:
-        require_member(self.shape, Shape, "an estimate's shape", door="fedassay.metrics")
+        require_member(self.shape, Shape, "an estimate's shape")
         for name in ("value", *_SDS, "trials"):
             number = getattr(self, name)
             # A comparison with a text raises, one with NaN is false: NaN means "not known".
@@ -76,7 +76,7 @@ class Estimate:
             if name != "value" and number < 0.0:
                 raise SettingInvalid(
                     f"an estimate's {name} must not be negative; found {number:g}. "
-                    "Take the square root of a variance."
+                    "Errors and sizes are 0 or more."
                 )
 
     def __float__(self) -> float:
@@ -107,6 +107,7 @@ class Estimate:
     def interval(self, confidence: float = 0.95, *, population: bool = True) -> Interval:
         """Cover the population's value, or with `population=False` that of these very rows."""
         check_confidence(confidence)
+        require_type(population, bool, "population", "Pass True or False.")
         z = normal_quantile(0.5 + confidence / 2.0)
         rest = self.noise_sd**2 + self.binning_sd**2
         if not population:
@@ -127,6 +128,10 @@ class NotEnoughData(Estimate):
     value: float = nan
     _: KW_ONLY
     reason: str = ""
+
+    def __post_init__(self) -> None:
+        Estimate.__post_init__(self)
+        require_type(self.reason, str, "why there is no value", "Say it in words.")
 
     def __str__(self) -> str:
         return f"not enough data: {self.reason}" if self.reason else "not enough data"

@@ -45,11 +45,6 @@ class Examples:
             )
         self._hold(labels, scores)
 
-    @classmethod
-    def of(cls, y_true: npt.ArrayLike, y_score: npt.ArrayLike) -> "Examples":
-        """The same as the constructor."""
-        return cls(y_true, y_score)
-
     def _hold(self, labels: LabelArray, scores: FloatArray) -> None:
         for name, column in (("labels", labels), ("scores", scores)):
             column.flags.writeable = False
@@ -91,7 +86,9 @@ class ScoredClients:
     clients: int
 
     def __post_init__(self) -> None:
-        require_type(self.examples, Examples, "a cohort's examples", "Pass Examples(y, s).")
+        require_type(
+            self.examples, Examples, "a cohort's examples", "Pass Examples(y, s).", withhold=True
+        )
         require_whole(self.clients, "a cohort's clients", 0)
         rows = len(self.examples)
         owner: Any = self.client_of_row

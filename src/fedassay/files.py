@@ -111,7 +111,7 @@ def parse_fraction(text: str, name: str) -> Fraction:
 
 def as_path(path: object) -> Path:
     """A path from a text or a Path; anything else raises."""
-    if isinstance(path, str | os.PathLike) and str(path):
+    if isinstance(path, str | os.PathLike) and str(path) and "\0" not in str(path):
         return Path(path)
     raise SettingInvalid(f"a path is a text or a pathlib.Path; found {path!r:.40}. Name a file.")
 

@@ -8,7 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fedassay.checks import require_type, require_whole
+from fedassay.checks import (
+    require_number,
+    require_thresholds,
+    require_type,
+    require_whole,
+)
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.examples import (
     Examples,
@@ -82,6 +87,7 @@ class Grid:
     @classmethod
     def by_rule(cls, rule: GridRule) -> "Grid":
         """The edges that a rule makes."""
+        require_type(rule, GridRule, "a grid's rule", "Use Grid.uniform(cells).")
         return cls(rule.edges(), rule)
 
     @classmethod
@@ -116,7 +122,7 @@ class Grid:
     @classmethod
     def given_classifier(cls, threshold: float) -> "Grid":
         """Two cells split at the threshold: the paper's warm-up, exact (`sec:pramain`)."""
-        if not 0.0 < threshold < 1.0:
+        if not 0.0 < require_number(threshold, "a threshold") < 1.0:
             raise SettingInvalid(
                 f"a given classifier's threshold must lie inside (0, 1); found {threshold}. "
                 "At 0 or 1 every score falls on one side."
@@ -170,8 +176,11 @@ class Grid:
         >>> Grid.uniform(4).with_edges_at([0.3]).edges.tolist()
         [0.0, 0.3, 0.5, 0.75, 1.0]
         """
+        require_type(thresholds, Iterable, "thresholds", "Write them as [0.5].")
+        given = list(thresholds)
+        require_thresholds(given)
         edges = self.edges.copy()
-        asked = {t for t in thresholds if 0.0 < t < 1.0}
+        asked = {t for t in given if 0.0 < t < 1.0}
         wanted = sorted(asked - set(edges.tolist()))
         fixed = np.isin(edges, list(asked)) | (edges == 0.0) | (edges == 1.0)
         # Both edges of a cell that isolates a spike stay.
@@ -238,8 +247,10 @@ class Grid:
         return cls(np.unique(np.concatenate([np.delete(made, without), added])), rule)
 
     def locate(self, scores: npt.ArrayLike) -> IntArray:
-        """Return the cell of each score; scores must be valid."""
-        values = np.asarray(scores, dtype=np.float64)
+        """The cell of each score; one outside [0, 1] raises `ScoreOutOfRange`."""
+        return self._locate(checked_scores(scores))
+
+    def _locate(self, values: FloatArray) -> IntArray:
         cells = np.searchsorted(self.edges, values, side="left") - 1
         return np.maximum(cells, 0, out=cells)
 
@@ -253,7 +264,7 @@ class Grid:
         multiplication, which is exact, and only those in a fine cell that an edge
         splits are searched for.
         """
-        require_type(examples, Examples, "what is counted", "Pass Examples(y, s).")
+        require_type(examples, Examples, "what is counted", "Pass Examples(y, s).", withhold=True)
         if len(examples) <= _FEW_ROWS:
             return self._count_by_search(examples.scores, examples.labels)
         table = _fine_table(self)
@@ -278,7 +289,7 @@ class Grid:
         return counts
 
     def _count_by_search(self, scores: FloatArray, labels: LabelArray) -> IntArray:
-        cells = self.locate(scores) + np.multiply(labels, self.cells, dtype=np.intp)
+        cells = self._locate(scores) + np.multiply(labels, self.cells, dtype=np.intp)
         return np.bincount(cells, minlength=2 * self.cells).reshape(2, self.cells)
 
 
@@ -318,9 +329,7 @@ def _is_missing(values: FloatArray, edges: FloatArray) -> npt.NDArray[np.bool_]:
 
 
 def _check_cell_count(cells: int) -> None:
-    require_whole(
-        cells, "a grid's cells", 1, MAX_CELLS, "Choose fewer levels or a smaller fan-out."
-    )
+    require_whole(cells, "a grid's cells", 1, MAX_CELLS)
 
 
 def _check_edges(edges: FloatArray) -> None:

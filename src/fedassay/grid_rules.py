@@ -44,14 +44,13 @@ class GridRule:
     cells: int
 
     def __post_init__(self) -> None:
-        require_member(self.kind, RuleKind, "a grid rule's kind", door="Grid.uniform(cells)")
+        require_member(self.kind, RuleKind, "a grid rule's kind")
         most = MOST_CUBIC_CELLS if self.kind is RuleKind.CUBIC else MAX_CELLS
         require_whole(
             self.cells,
             f"the cells of a {self.kind.value} grid",
             1,
             most,
-            "Choose fewer levels or a smaller fan-out.",
         )
 
     def edges(self) -> FloatArray:

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from fedassay.checks import require_thresholds, require_type, require_whole
+from fedassay.checks import require_thresholds, require_type, require_whole, shown
 from fedassay.errors import SettingInvalid
 from fedassay.examples import Examples, FloatArray, IntArray
 from fedassay.extras import needed_for
@@ -55,7 +55,12 @@ class ScoreHistogram:
                 f"a histogram's edges must lie in [0, 1]; found {self.edges[0]:g} to "
                 f"{self.edges[-1]:g}. Map scores to [0, 1] first."
             )
-        require_type(self.smooth, bool, "whether a histogram is smooth")
+        require_type(self.smooth, bool, "whether a histogram is smooth", "Pass True or False.")
+        if not (hasattr(self.noise, "is_zero") and callable(getattr(self.noise, "variance", None))):
+            raise SettingInvalid(
+                f"a histogram's noise must be a NoiseModel; found {shown(self.noise)}. "
+                "Leave it out for exact counts."
+            )
         if self.counts.shape != (2, len(self.edges) - 1):
             raise SettingInvalid(
                 f"a histogram with {len(self.edges)} edges needs counts of shape "
@@ -95,6 +100,7 @@ class ScoreHistogram:
         3.0
         """
         chosen = Grid.fine() if grid is None else grid
+        require_type(chosen, Grid, "a histogram's grid", "Write Grid.uniform(cells).")
         examples = Examples(y_true, y_score).require_rows()
         return cls(chosen.edges, chosen.count(examples).astype(np.float64))
 
@@ -280,3 +286,14 @@ class ScoreHistogram:
             by_width = np.searchsorted(self.edges, furthest, side="right") - 1
             kept.append(max(here + 1, int(min(by_depth, by_width))))
         return self.merge(np.array(kept))
+
+
+def require_histogram(histogram: object) -> None:
+    """Raise unless a metric or a calibrator is given a histogram.
+
+    >>> require_histogram(ScoreHistogram.from_scores([0, 1], [0.2, 0.7]))
+    """
+    remedy = "Use ScoreHistogram.from_scores(y, s), or an assessment's histogram()."
+    require_type(
+        histogram, ScoreHistogram, "what metrics and calibrators read", remedy, withhold=True
+    )

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from fedassay.checks import require_fraction, require_type
+from fedassay.checks import require_fraction, require_type, shown
 from fedassay.errors import SettingInvalid
 from fedassay.files import PUBLIC, as_path, canonical, write_whole
 from fedassay.grid import Grid
@@ -158,11 +158,7 @@ class Survey:
         self._check_privacy()
         self._check_noise()
         self._check_local()
-        if self.model_digest is not None and not _DIGEST.fullmatch(self.model_digest):
-            raise SettingInvalid(
-                "a model digest is 64 lower-case hexadecimal digits (SHA-256 of the model file). "
-                "Make it with: sha256sum model.bin"
-            )
+        check_model_digest(self.model_digest)
         digest = hashlib.sha256(canonical(self.to_json())).digest()
         object.__setattr__(self, "fingerprint", digest)
 
@@ -259,7 +255,7 @@ class Survey:
     @property
     def is_local(self) -> bool:
         """Whether every report protects itself."""
-        return self.privacy is Privacy.LOCAL
+        return self.privacy.is_local
 
     @property
     def samples_clients(self) -> bool:
@@ -339,3 +335,15 @@ class Survey:
         the SHA-256 of the file itself.
         """
         write_whole(as_path(path), canonical(self.to_json()) + b"\n", mode=PUBLIC)
+
+
+def check_model_digest(digest: object) -> None:
+    """Raise unless a model's digest, where one is given, is a SHA-256 in hexadecimal.
+
+    >>> check_model_digest("0" * 64)
+    """
+    if digest is not None and not (isinstance(digest, str) and _DIGEST.fullmatch(digest)):
+        raise SettingInvalid(
+            "a model digest is 64 lower-case hexadecimal digits (SHA-256 of the model file); "
+            f"found {shown(digest)}. Make it with: sha256sum model.bin"
+        )

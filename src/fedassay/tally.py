@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fedassay.checks import require_whole
+from fedassay.checks import require_type, require_whole
 from fedassay.errors import (
     CountOverflow,
     FileInvalid,
@@ -52,6 +52,7 @@ class Tally:
     @classmethod
     def zero(cls, survey: Survey) -> "Tally":
         """Nothing counted yet."""
+        require_type(survey, Survey, "a tally's survey", "fedassay.load reads survey files.")
         hierarchy = survey.hierarchy
         empty = np.zeros(hierarchy.width, dtype=np.int64)
         return cls(survey.fingerprint, (0,) * hierarchy.levels, empty)
@@ -65,6 +66,7 @@ class Tally:
         return builder.tally()
 
     def __add__(self, other: "Tally") -> "Tally":
+        require_type(other, Tally, "what is added to a tally", "Use Tally.of(survey, reports).")
         if self.fingerprint != other.fingerprint or len(self.counters) != len(other.counters):
             raise SurveyMismatch(
                 f"tallies add within one survey; found {self.fingerprint.hex()[:12]} and "
@@ -222,6 +224,7 @@ def _check(tally: Tally) -> None:
         and isinstance(counters, np.ndarray)
         and counters.ndim == 1
         and counters.dtype == np.int64
+        and isinstance(tally.report_ids, ReportIds)
     )
     if not fits:
         raise SettingInvalid(

@@ -101,7 +101,8 @@ class KeptTally:
         raise TallyClosed(
             f"an assessment of {self.reports:,} reports was released from this tally, which closed "
             "it: the difference of two released sums is the data of the clients between them. "
-            "Late clients answer a new survey; next time collect with --collect until all are in."
+            "Late clients answer a new survey; next time keep collecting (--collect) until all "
+            "are in."
         )
 
     def released(self) -> "KeptTally":

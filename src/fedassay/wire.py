@@ -29,14 +29,21 @@ import struct
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from fedassay.errors import ReportForeign, ReportMalformed, ReportTooLarge, SurveyMismatch
+from fedassay.errors import (
+    ReportForeign,
+    ReportMalformed,
+    ReportTooLarge,
+    SettingInvalid,
+    SurveyMismatch,
+)
 from fedassay.examples import IntArray
 from fedassay.mechanisms import LocalMechanism
 from fedassay.mechanisms.base import Rows
+from fedassay.report_ids import REPORT_ID_BYTES
 from fedassay.survey import EveryLevel, OneLevel, Survey
 
 MAX_BLOCK_BYTES = 2**22
@@ -46,6 +53,7 @@ _VERSION = 2
 _COUNTERS, _ROWS = 0, 2
 _ALL_LEVELS = 255
 _CRC_BYTES = 4
+_FINGERPRINT_BYTES = 32
 _ASK_AGAIN = "Ask the client to send it again."
 
 
@@ -58,6 +66,9 @@ class Report:
     counters: IntArray
     level: int | None = None
     """The one level that the counters are of, or None for all levels."""
+
+    def __post_init__(self) -> None:
+        _check(self, self.counters, kinds="i", dimensions=1)
 
     @property
     def reports(self) -> int:
@@ -79,6 +90,9 @@ class Block:
     rows: Rows
     level: int
 
+    def __post_init__(self) -> None:
+        _check(self, self.rows, kinds="u", dimensions=2)
+
     @property
     def reports(self) -> int:
         """How many reports this message holds."""
@@ -91,6 +105,26 @@ class Block:
 
 
 Message = Report | Block
+
+
+def _check(message: Any, body: object, *, kinds: str, dimensions: int) -> None:
+    """A message is made by a client or read from bytes; nothing else passes for one."""
+    fits = (
+        isinstance(message.fingerprint, bytes)
+        and len(message.fingerprint) == _FINGERPRINT_BYTES
+        and isinstance(message.report_id, bytes)
+        and len(message.report_id) == REPORT_ID_BYTES
+        and isinstance(body, np.ndarray)
+        and body.ndim == dimensions
+        and body.dtype.kind in kinds
+        and (message.level is None or message.level in range(_ALL_LEVELS))
+    )
+    if not fits:
+        raise SettingInvalid(
+            f"a {type(message).__name__.lower()} holds a fingerprint of {_FINGERPRINT_BYTES} "
+            f"bytes, an id of {REPORT_ID_BYTES} bytes and whole numbers in an array; found "
+            "something else. Make it with fedassay.answer."
+        )
 
 
 def encode(message: Message) -> bytes:

@@ -90,7 +90,7 @@ def test_every_engine_gives_the_counters_of_the_rows(
 ) -> None:
     table = Table(sample.labels[:3000], sample.scores[:3000])
     owners = np.repeat([0, 1, 2, 3], [100, 1900, 1, 999]).tolist()
-    scored = cohort_of(Examples.of(*table), owners)
+    scored = cohort_of(Examples(*table), owners)
     tally = make(tmp_path / "engine", survey, scored).tally(survey)
     assert tally.counters.tolist() == counters_by_hand(survey, table)
     assert tally.reports == (4,) * survey.hierarchy.levels
@@ -114,7 +114,7 @@ def securely(survey: Survey, scored: ScoredClients) -> Tally:
 def test_any_split_of_rows_into_clients_gives_the_same_counters(
     survey: Survey, table: Table, data: st.DataObject
 ) -> None:
-    examples = Examples.of(*table)
+    examples = Examples(*table)
     rows = len(examples)
     clients = data.draw(st.lists(st.integers(0, 5), min_size=rows, max_size=rows))
     split = cohort_of(examples, clients)
@@ -168,10 +168,10 @@ def test_files_give_the_counters_of_the_simulation(
         received = list(read_messages(tmp_path / f"{site}.fa", survey))
         assert len(received) == 1
         reports += received
-    simulated = whole(survey, cohort_of(Examples.of(labels, scores)))
+    simulated = whole(survey, cohort_of(Examples(labels, scores)))
     assert Tally.of(survey, reports).counters.tolist() == simulated.counters.tolist()
     sites = np.repeat([0, 1, 2], [100, 19_900, 10_000]).tolist()
-    hidden = securely(survey, cohort_of(Examples.of(labels, scores), sites))
+    hidden = securely(survey, cohort_of(Examples(labels, scores), sites))
     assert hidden.counters.tolist() == simulated.counters.tolist()
     assert hidden.reports == (3,) * survey.hierarchy.levels
 

@@ -79,7 +79,7 @@ def test_a_pipeline_adds_up(run: Run) -> None:
         (("--clients", 100, "--power", 1), "power must lie"),
         (("--clients", 100, "--metric", "auroc"), "roc_auc"),
         (("--clients", 100, "--auc", 0.4), "between 0.5 and 1"),
-        (("--clients", 100, "--auc", 0.8, "--reference", BUNDLED), "Drop --auc"),
+        (("--clients", 100, "--auc", 0.8, "--reference", BUNDLED), "Drop one of the two"),
         (("--clients", 0), "from 1 to"),
         (("--clients", 100, "--positive-rate", 1.5), "between 0 and 1"),
         (("--clients", 100, "--pipeline", "evaluation,lunch"), "lunch"),

@@ -64,7 +64,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 def _write_report(survey: Survey, path: Path, number: int) -> None:
     scores = np.linspace(0.1, 0.9, 5 + number)
-    counts = survey.grid.count(Examples.of(np.arange(5 + number) % 2, scores))
+    counts = survey.grid.count(Examples(np.arange(5 + number) % 2, scores))
     path.write_bytes(make_answer(survey, counts, randomness=SystemRandomness()).to_bytes())
 
 

@@ -34,7 +34,7 @@ SETTINGS: dict[str, str | int | float] = {
 
 
 def with_canary(examples: Examples) -> Examples:
-    return Examples.of(
+    return Examples(
         np.append(examples.labels[:5_000], [1, 0]), np.append(examples.scores[:5_000], [CANARY] * 2)
     )
 

@@ -29,7 +29,7 @@ from tests.tables import ROOT
 def examples(seed: int) -> Examples:
     rng = np.random.default_rng(seed)
     scores = np.append(rng.random(2_000), CANARY)
-    return Examples.of((rng.random(2_001) < scores).astype(int), scores)
+    return Examples((rng.random(2_001) < scores).astype(int), scores)
 
 
 def test_trouble_ends_in_clear_errors_and_the_next_run_works(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def test_a_kill_at_any_system_call_of_a_checkpoint_never_loses_a_charge(tmp_path
 
 def test_a_kill_at_any_system_call_of_an_answer_never_loses_a_charge(folder: Folder) -> None:
     """The whole path of a client, up to the report in its outbox."""
-    rows = Examples.of([0, 1, 1], [0.1, 0.4, 0.9])
+    rows = Examples([0, 1, 1], [0.1, 0.4, 0.9])
     account = LedgerAccount(folder.ledger, WARD)
     report = folder.path / "report.fa"
 

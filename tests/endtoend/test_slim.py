@@ -26,7 +26,7 @@ from fedassay.survey_json import load_survey
 survey, ledger, report = map(Path, sys.argv[1:])
 answer = fedassay.answer(
     load_survey(survey),
-    fedassay.Examples.of([0, 0, 1], [0.2, 0.4, 0.9]),
+    fedassay.Examples([0, 0, 1], [0.2, 0.4, 0.9]),
     randomness=fedassay.SystemRandomness(),
     policy=fedassay.ClientPolicy(smallest_cohort=1, exact_sums=True),
     account=LedgerAccount(Ledger.create(ledger), Part("ward-3")),

@@ -81,7 +81,7 @@ def judged(index: int, fitted: Callable[[ScoreHistogram], Calibrator]) -> Verdic
     design = planned(*MODELS[index // 5 % 4], rows)
     histogram = simulate(
         design.survey,
-        ScoredClients(Examples.of(labels.astype(np.uint8), scores), None, rows),
+        ScoredClients(Examples(labels.astype(np.uint8), scores), None, rows),
         decode_options=design.decode_options,
         randomness=SimulatedRandomness(index),
     )

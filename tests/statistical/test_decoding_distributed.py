@@ -61,7 +61,7 @@ class Population:
 
     @classmethod
     def smoothed(cls, table: Table) -> "Population":
-        counts = Grid.uniform(FINE).count(Examples.of(table.labels, table.scores))
+        counts = Grid.uniform(FINE).count(Examples(table.labels, table.scores))
         window = np.ones(SMOOTHED_OVER + 1) / (SMOOTHED_OVER + 1)
         padded = np.pad(counts, ((0, 0), (SMOOTHED_OVER // 2,) * 2), mode="symmetric")
         smooth = np.stack([np.convolve(row, window, mode="valid") for row in padded])

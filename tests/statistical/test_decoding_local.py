@@ -86,7 +86,7 @@ def bundled(with_reference: bool) -> tuple[Table, Examples | None]:
         return table, None
     public = np.random.default_rng(1).random(len(table.labels)) < 0.5
     kept = Table(table.labels[~public], table.scores[~public])
-    return kept, Examples.of(table.labels[public], table.scores[public])
+    return kept, Examples(table.labels[public], table.scores[public])
 
 
 @cache

@@ -75,8 +75,8 @@ def halves() -> tuple[Examples, Examples]:
     public = np.random.default_rng(1).random(len(table.labels)) < 0.5
     scores = np.sqrt(table.scores)
     return (
-        Examples.of(table.labels[public], scores[public]),
-        Examples.of(table.labels[~public], scores[~public]),
+        Examples(table.labels[public], scores[public]),
+        Examples(table.labels[~public], scores[~public]),
     )
 
 

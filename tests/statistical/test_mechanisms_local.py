@@ -388,7 +388,7 @@ COHORTS["interleaved levels"] = replace(
         RandomizedResponse(Fraction(1), cells) for cells in Interleaved(6, 2).cells_per_level
     ),
 )
-ROWS = Examples.of([0] * 12 + [1] * 8, [*[0.1] * 7, *[0.45] * 5, *[0.8] * 6, 0.3, 1.0])
+ROWS = Examples([0] * 12 + [1] * 8, [*[0.1] * 7, *[0.45] * 5, *[0.8] * 6, 0.3, 1.0])
 
 
 def cohort_for(survey: Survey) -> ScoredClients:

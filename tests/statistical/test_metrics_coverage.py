@@ -42,7 +42,7 @@ pytestmark = pytest.mark.statistical
 
 def population(table: Table, rate: float, grid: Grid) -> npt.NDArray[np.float64]:
     """The probability of every label and cell when a share `rate` is positive."""
-    counts = grid.count(Examples.of(*table)).astype(np.float64)
+    counts = grid.count(Examples(*table)).astype(np.float64)
     shares = counts / counts.sum(axis=1, keepdims=True)
     weighted = shares * np.array([[1 - rate], [rate]])
     chances: npt.NDArray[np.float64] = weighted / weighted.sum()

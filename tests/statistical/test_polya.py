@@ -377,7 +377,7 @@ def test_the_audit_convicts_shares_for_more_clients_than_report() -> None:
 
 # --- Simulated cohorts have the law of real ones ------------------------------------------
 
-EXAMPLES = Examples.of([0, 1, 1, 0, 1, 0, 0, 1, 0, 0], [0.1, 0.9, 0.6, 0.3, 0.6] * 2)
+EXAMPLES = Examples([0, 1, 1, 0, 1, 0, 0, 1, 0, 0], [0.1, 0.9, 0.6, 0.3, 0.6] * 2)
 CLIENT_OF_ROW = [0, 0, 0, 0, 1, 1, 1, 2, 3, 4]
 
 

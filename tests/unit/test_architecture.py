@@ -14,7 +14,16 @@ ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
 LAYERS: list[str] = CONTRACTS["contracts"][0]["layers"]
-NOT_MODULES = {"architecture", "conftest", "docs", "fuzz", "planted", "reached", "vectors"}
+NOT_MODULES = {
+    "misuse",
+    "architecture",
+    "conftest",
+    "docs",
+    "fuzz",
+    "planted",
+    "reached",
+    "vectors",
+}
 """What a unit test may be named after beside modules and rooms of the package."""
 FILES = (".json", ".md", ".fa", ".db", ".toml", ".tally")
 MOST_LINES = 400

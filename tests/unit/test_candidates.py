@@ -74,7 +74,7 @@ def test_exact_sums_have_fine_cells_with_thresholds_on_their_edges() -> None:
     survey = design_survey(SurveyRequest(clients=100, thresholds=(0.37,))).survey
     assert survey.grid.cells >= 2**12
     assert 0.37 in survey.grid.edges.tolist()
-    reference = Examples.of(np.arange(4000) % 2, np.linspace(0.001, 0.1, 4000))
+    reference = Examples(np.arange(4000) % 2, np.linspace(0.001, 0.1, 4000))
     warped = design_survey(SurveyRequest(clients=100, reference=reference, thresholds=(0.37,)))
     edges = warped.survey.grid.edges
     assert np.median(edges) < 0.1

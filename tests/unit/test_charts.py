@@ -17,7 +17,7 @@ from tests.surveys import cohort_of, small_survey
 def assessment(minimum_reports: int = 2) -> Assessment:
     rng = np.random.default_rng(9)
     scores = rng.random(60)
-    rows = cohort_of(Examples.of((rng.random(60) < scores).astype(int), scores))
+    rows = cohort_of(Examples((rng.random(60) < scores).astype(int), scores))
     survey = small_survey(8, minimum_reports=minimum_reports)
     tally = tally_clients(survey, rows, randomness=SimulatedRandomness(0))
     return Assessment(survey, tally, DecodeOptions())

@@ -18,7 +18,7 @@ ROWS = 400
 def test_trials_of_one_seed_differ_and_the_seed_repeats_them_all(each_client: bool) -> None:
     rng = np.random.default_rng(2)
     scores = rng.random(ROWS)
-    cohort = cohort_of(Examples.of((rng.random(ROWS) < scores).astype(int), scores))
+    cohort = cohort_of(Examples((rng.random(ROWS) < scores).astype(int), scores))
     design = design_survey(
         SurveyRequest(
             privacy=Privacy.LOCAL, epsilon=Fraction(5), clients=ROWS, examples=ROWS, height=3

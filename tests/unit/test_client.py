@@ -12,7 +12,7 @@ from fedassay.randomness import SimulatedRandomness
 from tests.surveys import local_survey, small_survey
 
 SURVEY = small_survey(4, minimum_reports=3)
-ROWS = Examples.of([0, 1, 1], [0.1, 0.62, 1.0])
+ROWS = Examples([0, 1, 1], [0.1, 0.62, 1.0])
 
 
 def report(survey: Survey, policy: ClientPolicy) -> Report:

@@ -53,14 +53,14 @@ def test_a_client_as_the_unit_sends_one_report_whatever_it_holds() -> None:
 
 
 def test_a_client_with_nothing_answers_only_where_it_may() -> None:
-    nothing = Examples.of(np.array([], dtype=int), np.array([]))
+    nothing = Examples(np.array([], dtype=int), np.array([]))
     with pytest.raises(SurveyRefused, match="empty clients"):
         answer(TWO_LEVELS, nothing, randomness=SystemRandomness(), policy=OPEN_POLICY)
     for kinds in ("oue oue", "grr grr", "grr oue"):
         survey = local_survey(cells=8, fanouts=(2, 4), kinds=kinds, allow_empty=True)
         sent = answer(survey, nothing, randomness=SystemRandomness(), policy=OPEN_POLICY)
         one = answer(
-            survey, Examples.of([1], [0.3]), randomness=SystemRandomness(), policy=OPEN_POLICY
+            survey, Examples([1], [0.3]), randomness=SystemRandomness(), policy=OPEN_POLICY
         )
         assert sum(message.reports for message in sent.messages) == 1
         assert sum(message.reports for message in one.messages) == 1
@@ -163,4 +163,4 @@ def test_levels_drawn_from_the_data_are_found_out() -> None:
 def test_a_client_refuses_what_it_should_under_local_privacy_too() -> None:
     policy = ClientPolicy(largest_epsilon=Fraction(4))
     with pytest.raises(SurveyRefused):
-        answer(TWO_LEVELS, Examples.of([1], [0.3]), randomness=SystemRandomness(), policy=policy)
+        answer(TWO_LEVELS, Examples([1], [0.3]), randomness=SystemRandomness(), policy=policy)

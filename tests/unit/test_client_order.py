@@ -16,7 +16,7 @@ from fedassay.randomness import Randomness, SimulatedRandomness
 from fedassay.survey import OneLevel
 from tests.surveys import local_survey, small_survey
 
-ROWS = Examples.of([0, 1, 1], [0.1, 0.62, 1.0])
+ROWS = Examples([0, 1, 1], [0.1, 0.62, 1.0])
 NOISY = Survey(
     privacy=Privacy.DISTRIBUTED,
     grid=Grid.uniform(4),

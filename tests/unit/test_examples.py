@@ -17,28 +17,28 @@ CANARY = 0.7312345
 @pytest.mark.parametrize("bad", [float("inf"), -float("inf"), -CANARY, 1 + CANARY])
 def test_a_score_outside_zero_to_one_is_refused_and_withheld(bad: float) -> None:
     with pytest.raises(ScoreOutOfRange, match=r"item 3 of 4") as caught:
-        Examples.of([0, 1, 0, 1], [0.1, 0.2, bad, 0.4])
+        Examples([0, 1, 0, 1], [0.1, 0.2, bad, 0.4])
     assert "7312345" not in str(caught.value)
 
 
 @pytest.mark.parametrize("bad", [7, -7, 2, 0.5, float("inf")])
 def test_a_label_of_neither_class_is_refused_and_withheld(bad: float) -> None:
     with pytest.raises(LabelInvalid, match=r"item 2 of 3") as caught:
-        Examples.of([0, bad, 1], [0.1, 0.2, 0.3])
+        Examples([0, bad, 1], [0.1, 0.2, 0.3])
     assert "7" not in str(caught.value)
 
 
 def test_a_missing_value_is_called_missing_and_counted() -> None:
     gap = float("nan")
     with pytest.raises(ValueMissing, match=r"a score; 2 of 4 are missing .* Drop these rows"):
-        Examples.of([0, 1, 0, 1], [gap, 0.2, gap, 1.5])
+        Examples([0, 1, 0, 1], [gap, 0.2, gap, 1.5])
     with pytest.raises(ValueMissing, match=r"a label; 1 of 3 are missing"):
-        Examples.of([0, gap, 7], [0.1, 0.2, 0.3])
+        Examples([0, gap, 7], [0.1, 0.2, 0.3])
 
 
 def test_two_codings_at_once_are_refused() -> None:
     with pytest.raises(LabelInvalid):
-        Examples.of([-1, 0, 1], [0.1, 0.2, 0.3])
+        Examples([-1, 0, 1], [0.1, 0.2, 0.3])
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_two_codings_at_once_are_refused() -> None:
     ],
 )
 def test_every_coding_of_two_classes_means_the_same(labels: list[int]) -> None:
-    assert Examples.of(labels, [0.0, 0.5, 1.0]).labels.tolist() == [0, 1, 1]
+    assert Examples(labels, [0.0, 0.5, 1.0]).labels.tolist() == [0, 1, 1]
 
 
 @pytest.mark.parametrize(
@@ -71,22 +71,22 @@ def test_every_coding_of_two_classes_means_the_same(labels: list[int]) -> None:
 )
 def test_wrong_types_and_shapes_are_data_errors(labels: object, scores: object) -> None:
     with pytest.raises(DataError):
-        Examples.of(labels, scores)  # type: ignore[arg-type]
+        Examples(labels, scores)  # type: ignore[arg-type]
 
 
 def test_the_positive_column_of_predict_proba_is_asked_for() -> None:
     with pytest.raises(ColumnTypeInvalid, match=r"proba\[:, 1\]"):
-        Examples.of([0, 1], [[0.1, 0.9], [0.2, 0.8]])
+        Examples([0, 1], [[0.1, 0.9], [0.2, 0.8]])
 
 
 def test_no_rows_are_refused_where_rows_are_needed() -> None:
     with pytest.raises(NoRows):
-        Examples.of([], []).require_rows()
+        Examples([], []).require_rows()
 
 
 def test_examples_are_read_only_copies() -> None:
     scores = np.array([0.1, 0.2])
-    examples = Examples.of([0, 1], scores)
+    examples = Examples([0, 1], scores)
     scores[0] = 0.9
     assert examples.scores.tolist() == [0.1, 0.2]
     with pytest.raises(ValueError, match="read-only"):

@@ -45,7 +45,7 @@ def folder() -> Iterator[Path]:
 def rows(count: int, seed: int = 1) -> Examples:
     rng = np.random.default_rng(seed)
     scores = np.append(rng.random(count), CANARY)
-    return Examples.of((rng.random(count + 1) < scores).astype(int), scores)
+    return Examples((rng.random(count + 1) < scores).astype(int), scores)
 
 
 def hospitals(folder: Path, *, pinned: bool = True, count: int = 4) -> list[Hospital]:
@@ -310,9 +310,7 @@ def test_a_read_only_folder_is_refused_before_anything_leaves(
 def test_a_site_of_one_class_counts(folder: Path) -> None:
     sites = [
         *hospitals(folder, pinned=False, count=3),
-        open_hospital(
-            folder / "h9", Examples.of([1, 1], [0.25, CANARY]), pinned=False, colluders=0
-        ),
+        open_hospital(folder / "h9", Examples([1, 1], [0.25, CANARY]), pinned=False, colluders=0),
     ]
     assessment = federate(InProcessGrid(configs(sites)), settings(folder))
     assert assessment.tally.counters.tolist() == exact_sum(assessment, sites).tolist()

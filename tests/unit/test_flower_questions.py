@@ -34,7 +34,7 @@ from tests.unit.test_flower_site_limits import NOISY
 
 
 def hospital(folder: Path) -> Hospital:
-    rows = Examples.of([0, 1, 1, 0], [0.1, 0.9, 0.6, 0.4])
+    rows = Examples([0, 1, 1, 0], [0.1, 0.9, 0.6, 0.4])
     return open_hospital(folder / "h", rows, pinned=False, smallest_cohort=2)
 
 

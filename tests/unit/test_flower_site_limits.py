@@ -110,7 +110,7 @@ def hospitals(folder: Path, *, smallest_cohort: int = 3) -> list[Hospital]:
     opened = []
     for number in range(5):
         scores = rng.random(40)
-        rows = Examples.of((rng.random(40) < scores).astype(int), scores)
+        rows = Examples((rng.random(40) < scores).astype(int), scores)
         opened.append(
             open_hospital(
                 folder / f"h{number}", rows, pinned=False, smallest_cohort=smallest_cohort

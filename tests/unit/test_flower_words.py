@@ -24,7 +24,7 @@ def _polls_often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def hospitals(folder: Path, *, pinned: bool) -> list[Hospital]:
-    rows = Examples.of([0, 1, 1], [0.2, 0.4, 0.9])
+    rows = Examples([0, 1, 1], [0.2, 0.4, 0.9])
     opened = [
         open_hospital(folder / name, rows, pinned=pinned, colluders=0)
         for name in ("north", "east", "south", "west")

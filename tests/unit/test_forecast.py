@@ -108,7 +108,7 @@ def test_an_answer_comes_with_the_interval_that_it_will_have() -> None:
 def test_the_bias_is_the_estimates_distance_from_the_models_own_value() -> None:
     """Where classes are apart inside one cell, precision above its middle is 1 and looks even."""
     labels = np.arange(1000) % 2
-    reference = Examples.of(labels, np.where(labels == 1, 0.75, 0.25))
+    reference = Examples(labels, np.where(labels == 1, 0.75, 0.25))
     request = replace(FULL, reference=reference, positive_rate=None, auc=None)
     survey = build_survey(request, Grid.uniform(1), Hierarchy.flat(1))
     options = DecodeOptions(smooth=False)
@@ -118,7 +118,16 @@ def test_the_bias_is_the_estimates_distance_from_the_models_own_value() -> None:
 
 
 def test_without_an_answer_privacy_is_to_blame_and_nothing_is_promised() -> None:
-    lacking = ErrorForecast(0.5, inf, 0.01, inf, inf, 0.0, inf, "drowned")
+    lacking = ErrorForecast(
+        value=0.5,
+        noise_sd=inf,
+        sampling_sd=0.01,
+        binning_bound=inf,
+        binning_sd=inf,
+        binning_bias=0.0,
+        half_width=inf,
+        reason="drowned",
+    )
     assert not lacking.is_available
     assert lacking.dominates is Cause.PRIVACY
     assert lacking.error_quantile() == inf

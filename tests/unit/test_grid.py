@@ -54,7 +54,7 @@ def test_zero_lies_in_the_first_cell_and_one_in_the_last(grid: Grid) -> None:
 @given(scores=score_lists())
 def test_count_equals_bisection_score_by_score(grid: Grid, scores: list[float]) -> None:
     labels = [i % 2 for i in range(len(scores))]
-    counted = grid.count(Examples.of(labels, scores))
+    counted = grid.count(Examples(labels, scores))
     assert counted.tolist() == brute_force(grid, labels, scores)
 
 
@@ -76,14 +76,14 @@ def test_count_of_many_rows_equals_a_search_on_edges_and_beside_them(grid: Grid)
     labels = generator.integers(0, 2, len(scores))
     cells = np.maximum(np.searchsorted(grid.edges, scores, side="left") - 1, 0)
     expected = [np.bincount(cells[labels == y], minlength=grid.cells).tolist() for y in (0, 1)]
-    assert grid.count(Examples.of(labels, scores)).tolist() == expected
+    assert grid.count(Examples(labels, scores)).tolist() == expected
 
 
 def test_count_of_several_chunks_keeps_every_row(sample: Table) -> None:
     scores = np.tile(sample.scores, 4)
     labels = np.tile(sample.labels, 4)
     grid = Grid.uniform(97)
-    counted = grid.count(Examples.of(labels, scores))
+    counted = grid.count(Examples(labels, scores))
     # Open on the left: -score sorts the other way round, so np.histogram's [lo, hi) fits.
     expected = np.histogram(-scores[labels == 1], bins=-grid.edges[::-1])[0][::-1]
     assert (counted[1] == expected).all()
@@ -128,7 +128,7 @@ def test_a_spike_at_an_awkward_place_is_apart_from_ordinary_scores(spike: float)
 
 def test_cells_of_a_warped_grid_hold_about_equal_mass() -> None:
     scores = np.random.default_rng(1).beta(0.5, 3.0, 20_000)
-    counts = Grid.warped(scores, 50).count(Examples.of(np.zeros(20_000, int), scores))[0]
+    counts = Grid.warped(scores, 50).count(Examples(np.zeros(20_000, int), scores))[0]
     assert counts.min() > 300
     assert counts.max() < 500
 

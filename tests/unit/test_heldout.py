@@ -21,8 +21,8 @@ def test_errors_before_and_after_are_those_of_the_other_half() -> None:
     # The fitting half is always wrong by its square root; the testing half is right as it is.
     truth = rng.random(2 * ROWS)
     labels = (rng.random(2 * ROWS) < truth).astype(int)
-    fitting = cohort_of(Examples.of(labels[:ROWS], np.sqrt(truth[:ROWS])))
-    testing = cohort_of(Examples.of(labels[ROWS:], truth[ROWS:]))
+    fitting = cohort_of(Examples(labels[:ROWS], np.sqrt(truth[:ROWS])))
+    testing = cohort_of(Examples(labels[ROWS:], truth[ROWS:]))
     result = held_out(
         design_survey(SurveyRequest(clients=ROWS)),
         fitting,
@@ -41,7 +41,7 @@ def test_calibration_of_rows_is_that_of_bins_and_of_scikit_learn() -> None:
     labels = np.array([0, 0, 1, 0, 0, 1, 1])
     # 0.05 and 0.1 are upper edges, so that 0.1 and 0.07 share a bin; 0 belongs to the first.
     predictions = np.array([0.0, 0.05, 0.1, 0.1, 0.07, 0.92, 1.0])
-    values = row_calibration(Examples.of(labels, predictions), predictions)
+    values = row_calibration(Examples(labels, predictions), predictions)
     # Bins (0, 0.05], (0.05, 0.1], (0.9, 0.95], (0.95, 1]: 0.05, 0.73, 0.08 and 0 of 7.
     assert values["ece"] == pytest.approx((0.05 + 0.73 + 0.08) / 7)
     assert values["brier"] == pytest.approx(brier_score_loss(labels, predictions))
@@ -49,14 +49,14 @@ def test_calibration_of_rows_is_that_of_bins_and_of_scikit_learn() -> None:
 
 
 def test_one_client_cannot_be_split() -> None:
-    one = cohort_of(Examples.of([0, 1], [0.1, 0.9]), [0, 0])
+    one = cohort_of(Examples([0, 1], [0.1, 0.9]), [0, 0])
     with pytest.raises(SettingInvalid, match="at least 2 clients"):
         split_clients(one, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("owned", [False, True])
 def test_halves_of_the_clients_share_none_and_miss_none(owned: bool) -> None:
-    examples = Examples.of(np.arange(60) % 2, (np.arange(60) + 0.5) / 60)
+    examples = Examples(np.arange(60) % 2, (np.arange(60) + 0.5) / 60)
     owners = (np.arange(60) // 4).tolist() if owned else None
     left, right = split_clients(cohort_of(examples, owners), np.random.default_rng(3))
     assert (left.clients, right.clients) == ((7, 8) if owned else (30, 30))

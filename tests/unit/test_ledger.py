@@ -86,9 +86,9 @@ def test_a_client_is_charged_after_its_checks_and_before_any_noise(ledger: Ledge
             return os.urandom(count)
 
     account = LedgerAccount(ledger, WARD)
-    rows = Examples.of([1, 0], [0.3, 0.6])
+    rows = Examples([1, 0], [0.3, 0.6])
     policy = ClientPolicy(largest_epsilon=THIRD)
-    nothing = Examples.of([], [])
+    nothing = Examples([], [])
     for survey, examples in ((local_survey(Fraction(2)), rows), (third(4), nothing)):
         with pytest.raises(SurveyRefused):
             answer(survey, examples, randomness=Watched(), policy=policy, account=account)

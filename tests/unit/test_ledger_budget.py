@@ -76,4 +76,4 @@ def test_a_refusal_explains_why_earlier_surveys_count_twice(ledger: Ledger) -> N
     message = str(caught.value)
     assert "spent 4/3 (replace neighbours), which was 2/3 before it" in message
     assert "count twice" in message
-    assert "1/3 for one like the earlier ones (--privacy distributed)" in message
+    assert "1/3 for one like the earlier ones, of distributed privacy" in message

@@ -102,7 +102,15 @@ def charge_of(
     unit: Unit = EXAMPLE,
     neighbours: Neighbours = Neighbours.ADD_OR_REMOVE,
 ) -> Charge:
-    return Charge(part, "ab" * 32, epsilon, unit, neighbours, None, Status.CHARGED)
+    return Charge(
+        part=part,
+        survey="ab" * 32,
+        epsilon=epsilon,
+        unit=unit,
+        neighbours=neighbours,
+        model=None,
+        status=Status.CHARGED,
+    )
 
 
 # One survey's cost for another unit, against the exact privacy loss

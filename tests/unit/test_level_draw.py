@@ -35,7 +35,7 @@ SURVEY = design_survey(
 def level_of(client_id: str | None, score: float, survey: Survey = SURVEY) -> int | None:
     found = answer(
         survey,
-        Examples.of(np.array([1]), np.array([score])),
+        Examples(np.array([1]), np.array([score])),
         randomness=SystemRandomness(),
         policy=OPEN_POLICY,
         client_id=client_id,

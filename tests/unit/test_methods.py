@@ -60,7 +60,7 @@ def assessed(privacy: Privacy) -> Assessment:
     design = design_survey(SurveyRequest(privacy=privacy, epsilon=MODELS[privacy], clients=CLIENTS))
     tally = tally_clients(
         design.survey,
-        ScoredClients(Examples.of(labels, scores), None, CLIENTS),
+        ScoredClients(Examples(labels, scores), None, CLIENTS),
         randomness=SimulatedRandomness(5),
     )
     return Assessment(design.survey, tally, design.decode_options)

@@ -158,14 +158,14 @@ def test_the_even_area_bound_is_half_the_pairs_within_buckets(table: Table) -> N
 @settings(max_examples=40)
 @given(tables(), st.lists(scores(), min_size=1, max_size=4, unique=True))
 def test_row_metrics_are_scikit_learns(table: Table, thresholds: list[float]) -> None:
-    found = row_metrics(Examples.of(*table), thresholds)
+    found = row_metrics(Examples(*table), thresholds)
     for name, value in row_values(table, thresholds).items():
         assert found[name] == (None if value is None else pytest.approx(value, abs=1e-12)), name
 
 
 def test_row_metrics_of_real_scores_are_scikit_learns(real_table: Table) -> None:
     thresholds = (0.0, 0.3, 0.5, 1.0)
-    found = row_metrics(Examples.of(*real_table), thresholds)
+    found = row_metrics(Examples(*real_table), thresholds)
     for name, value in row_values(real_table, thresholds).items():
         assert found[name] == (None if value is None else pytest.approx(value, abs=1e-12)), name
 
@@ -173,7 +173,7 @@ def test_row_metrics_of_real_scores_are_scikit_learns(real_table: Table) -> None
 @pytest.mark.parametrize("labels", [[0, 0], [1, 1]])
 def test_row_metrics_need_two_classes(labels: list[int]) -> None:
     with pytest.raises(SingleClass):
-        row_metrics(Examples.of(labels, [0.1, 0.2]), ())
+        row_metrics(Examples(labels, [0.1, 0.2]), ())
 
 
 @pytest.mark.parametrize("labels", [[0, 0], [1, 1]])

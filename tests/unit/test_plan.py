@@ -16,8 +16,25 @@ from fedassay.planning.solve import Target
 
 LOCAL = SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction(5, 2), clients=12_000, height=2)
 SECURE = SurveyRequest(clients=200, positive_rate=0.3, height=2)
-CLEAR = ErrorForecast(0.8, 0.003, 0.004, 0.0, 0.0, 0.0, 0.01)
-NOTHING = ErrorForecast(0.8, inf, 0.004, inf, inf, 0.0, inf, "noise swamps it")
+CLEAR = ErrorForecast(
+    value=0.8,
+    noise_sd=0.003,
+    sampling_sd=0.004,
+    binning_bound=0.0,
+    binning_sd=0.0,
+    binning_bias=0.0,
+    half_width=0.01,
+)
+NOTHING = ErrorForecast(
+    value=0.8,
+    noise_sd=inf,
+    sampling_sd=0.004,
+    binning_bound=inf,
+    binning_sd=inf,
+    binning_bias=0.0,
+    half_width=inf,
+    reason="noise swamps it",
+)
 
 
 @cache

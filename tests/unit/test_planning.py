@@ -104,7 +104,15 @@ def test_the_papers_readout_predicts_the_papers_noise() -> None:
 
 
 def test_what_dominates_is_the_largest() -> None:
-    base = ErrorForecast(0.5, 1e-3, 2e-3, 0.1, 1e-2, -3e-3, 0.1)
+    base = ErrorForecast(
+        value=0.5,
+        noise_sd=1e-3,
+        sampling_sd=2e-3,
+        binning_bound=0.1,
+        binning_sd=1e-2,
+        binning_bias=-3e-3,
+        half_width=0.1,
+    )
     assert base.dominates is Cause.BINNING
     assert replace(base, binning_bias=1e-3).dominates is Cause.SAMPLING
     assert replace(base, noise_sd=0.1).dominates is Cause.PRIVACY
@@ -155,7 +163,9 @@ def test_impossible_targets_say_which_floor_stands_in_the_way() -> None:
 
 @pytest.mark.parametrize("error", [0.0, -0.1, 1.0, float("nan")])
 def test_a_target_error_is_a_small_positive_number(error: float) -> None:
-    with pytest.raises(SettingInvalid, match=r"between 0 and 1|must be a number"):
+    with pytest.raises(
+        SettingInvalid, match=r"target error must (lie between 0 and 1|be a number)"
+    ):
         Target("roc_auc", error)
 
 
@@ -167,7 +177,15 @@ def test_an_unknown_metric_is_named_with_the_known_ones(metric: str) -> None:
 
 def test_a_detectable_difference_is_seen_with_its_power() -> None:
     """A two-sided z test at 5 % of two independent estimates, by scipy."""
-    expected = ErrorForecast(0.8, 0.003, 0.004, 0.0, 0.0, 0.0, 0.01)
+    expected = ErrorForecast(
+        value=0.8,
+        noise_sd=0.003,
+        sampling_sd=0.004,
+        binning_bound=0.0,
+        binning_sd=0.0,
+        binning_bias=0.0,
+        half_width=0.01,
+    )
     for power in (0.5, 0.8, 0.95):
         difference = detectable_difference(expected, power)
         spread = np.sqrt(2.0) * 0.005
@@ -213,7 +231,7 @@ def test_a_plan_in_json_has_the_documented_keys() -> None:
 
 def test_an_assumed_auc_and_a_reference_contradict_each_other() -> None:
     reference = reference_from(binormal(examples=1000.0, positive_rate=0.3, auc=0.8))
-    with pytest.raises(SettingInvalid, match="Drop --auc or --reference"):
+    with pytest.raises(SettingInvalid, match="Drop one of the two"):
         design_survey(replace(LOCAL, clients=1000, reference=reference))
 
 

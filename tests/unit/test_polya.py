@@ -54,7 +54,7 @@ from fedassay.wire import encode as encode_report
 from tests.laws import FALSE_ALARM
 
 ONE = Fraction(1)
-EXAMPLES = Examples.of([0, 1, 1], [0.2, 0.62, 1.0])
+EXAMPLES = Examples([0, 1, 1], [0.2, 0.62, 1.0])
 BATCHES = OneLevel((Fraction(1, 4), Fraction(3, 4)))
 
 

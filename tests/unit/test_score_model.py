@@ -33,7 +33,7 @@ def test_a_reference_without_labels_is_taken_for_probabilities() -> None:
 
 
 def test_a_told_rate_changes_the_classes_sizes_and_nothing_else() -> None:
-    reference = Examples.of([0, 0, 0, 1], [0.1, 0.3, 0.6, 0.9])
+    reference = Examples([0, 0, 0, 1], [0.1, 0.3, 0.6, 0.9])
     model = from_reference(reference, examples=1000.0, positive_rate=0.1)
     assert model.counts.sum(axis=1) == pytest.approx([900.0, 100.0])
     low = model.edges[1:] <= 0.5
@@ -42,12 +42,12 @@ def test_a_told_rate_changes_the_classes_sizes_and_nothing_else() -> None:
 
 def test_a_reference_of_one_class_is_no_model() -> None:
     with pytest.raises(SettingInvalid, match="both classes"):
-        from_reference(Examples.of([1, 1], [0.2, 0.9]), examples=10.0, positive_rate=None)
+        from_reference(Examples([1, 1], [0.2, 0.9]), examples=10.0, positive_rate=None)
 
 
 def test_a_coarser_grid_holds_the_same_examples() -> None:
     model = from_reference(
-        Examples.of([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.9]), examples=40.0, positive_rate=None
+        Examples([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.9]), examples=40.0, positive_rate=None
     )
     counts = on_grid(model, Grid.uniform(4))
     assert counts == pytest.approx(np.array([[10.0, 10.0, 0.0, 0.0], [0.0, 0.0, 10.0, 10.0]]))

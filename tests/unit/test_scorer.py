@@ -28,7 +28,7 @@ def test_where_there_is_no_answer_the_error_is_as_large_as_can_be() -> None:
 def crowded(rows: int = 4000) -> Examples:
     """Scores of 0.30 and 0.45 only, negative and positive: a cell of [0.25, 0.5] mixes them."""
     labels = np.arange(rows) % 2
-    return Examples.of(labels, np.where(labels == 1, 0.45, 0.30))
+    return Examples(labels, np.where(labels == 1, 0.45, 0.30))
 
 
 def test_a_survey_that_sees_no_difference_scores_its_bias() -> None:
@@ -51,9 +51,9 @@ def test_the_area_counts_twice_and_all_rates_together_once() -> None:
 
 def test_halves_of_a_reference_are_all_of_it_and_disjoint() -> None:
     scores = np.arange(1, 401) / 500
-    reference = Examples.of(np.arange(400) % 2, scores)
+    reference = Examples(np.arange(400) % 2, scores)
     halves = _halves(reference)
     assert [len(half) for half in halves] == [200, 200]
     assert np.sort(np.concatenate([half.scores for half in halves])).tolist() == scores.tolist()
-    few = Examples.of(np.arange(60) < 30, np.arange(60) / 60)
+    few = Examples(np.arange(60) < 30, np.arange(60) / 60)
     assert _halves(few) == (few,)

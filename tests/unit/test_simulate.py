@@ -30,7 +30,7 @@ HELD = (1, 2, 3, 4, 10)
 def cohort() -> ScoredClients:
     """Five clients that hold 1, 2, 3, 4 and 10 rows, in mixed order; a score says whose it is."""
     owners = np.random.default_rng(4).permutation(np.repeat(np.arange(5), HELD))
-    return cohort_of(Examples.of(np.arange(20) % 2, (owners + 0.5) / 5), owners.tolist())
+    return cohort_of(Examples(np.arange(20) % 2, (owners + 0.5) / 5), owners.tolist())
 
 
 def limited(most: int) -> Survey:
@@ -48,7 +48,7 @@ def test_no_client_gives_more_rows_than_its_unit_allows() -> None:
 
 def test_every_row_of_a_client_is_as_likely_to_be_kept() -> None:
     """False alarms below 1e-6, by a chi-square test of 2,000 draws of 3 rows among 10."""
-    examples = Examples.of(np.arange(10) % 2, (np.arange(10) + 0.5) / 10)
+    examples = Examples(np.arange(10) % 2, (np.arange(10) + 0.5) / 10)
     one = ScoredClients(examples, np.zeros(10, dtype=np.int64), 1)
     generator, survey = np.random.default_rng(1), limited(LIMIT)
     times = np.zeros(10)
@@ -83,7 +83,7 @@ def test_all_rows_of_a_client_are_on_its_level() -> None:
     survey = build_survey(request, Grid.uniform(cells), Hierarchy(cells, (8, 8)), fractions)
     owners = np.repeat(np.arange(50), 4)
     # Client i has all of its four rows in cell i.
-    examples = Examples.of(np.zeros(200, dtype=int), (owners + 0.5) / cells)
+    examples = Examples(np.zeros(200, dtype=int), (owners + 0.5) / cells)
     many = cohort_of(examples, owners.tolist())
     generator = np.random.default_rng(2)
     first = 0

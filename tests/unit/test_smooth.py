@@ -228,7 +228,7 @@ def test_the_smooth_map_rises_and_is_a_probability_on_hostile_counts() -> None:
 
 def test_a_tally_of_counts_is_the_tally_of_their_rows() -> None:
     labels, scores = drawn(3_000)
-    rows = Examples.of(labels, scores)
+    rows = Examples(labels, scores)
     for privacy, epsilon in MODELS:
         request = SurveyRequest(
             privacy=privacy, epsilon=epsilon, clients=3_000, dropouts=Fraction(0)

@@ -48,7 +48,15 @@ def test_clients_bring_as_many_examples_as_they_hold(each: int) -> None:
 
 
 def test_a_target_is_met_with_room_for_the_predictions_own_error() -> None:
-    forecast = ErrorForecast(0.5, 0.0, 0.01, 0.0, 0.0, 0.0, 0.02)
+    forecast = ErrorForecast(
+        value=0.5,
+        noise_sd=0.0,
+        sampling_sd=0.01,
+        binning_bound=0.0,
+        binning_sd=0.0,
+        binning_bias=0.0,
+        half_width=0.02,
+    )
     assert Target("prevalence", 1.01 * Z * 0.01).is_met(forecast)
     # 95 of 100 surveys would stay below this one, if predictions were exact.
     assert not Target("prevalence", 0.99 * Z * 0.01).is_met(forecast)

@@ -81,7 +81,7 @@ class Case:
 
 def case(sample: Table, kind: str, epsilon: int, cells: int, clients: int = 100_000) -> Case:
     survey = local_survey(Fraction(epsilon), cells=cells, kinds=kind)
-    counts = survey.grid.count(Examples.of(*sample)).astype(float)
+    counts = survey.grid.count(Examples(*sample)).astype(float)
     counts = np.round(counts * clients / counts.sum())
     e = exp(epsilon)
     p, q = (
@@ -213,7 +213,7 @@ def test_a_simulated_attack_shifts_the_area_as_predicted(sample: Table) -> None:
     found = case(sample, "grr", 5, 16)
     survey, false = found.survey, 1000
     kept = np.random.default_rng(2).choice(len(sample.labels), found.clients - false, replace=False)
-    examples = Examples.of(sample.labels[kept], sample.scores[kept])
+    examples = Examples(sample.labels[kept], sample.scores[kept])
     cohort = ScoredClients(examples, None, len(examples))
     decode_options = DecodeOptions(smooth=False)
     quiet, pushed = [], []

@@ -137,7 +137,7 @@ def exp_by_decimals(epsilon: Fraction) -> Fraction:
 def test_recorded_noise_makes_the_recorded_bytes(vector: Vector) -> None:
     survey = survey_from_json(vector["survey"])
     labels, scores = np.array(vector["examples"]).reshape(-1, 2).T
-    counts = survey.grid.count(Examples.of(labels, scores))
+    counts = survey.grid.count(Examples(labels, scores))
     client_id = vector["client_id"]
     randomness = ScriptedRandomness(*pieces(survey, vector["drawn"], client_id, int(counts.sum())))
     sent = make_answer(survey, counts, randomness=randomness, client_id=client_id)

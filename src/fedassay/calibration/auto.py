@@ -9,9 +9,10 @@ from fedassay.calibration.calibrator import Calibrator, Method
 from fedassay.calibration.methods import CANDIDATES, METHODS, RatesFit, method_row
 from fedassay.calibration.rates import MOST_BUCKETS, BucketRates, bucket_rates
 from fedassay.calibration.smooth import smooth_from
+from fedassay.checks import require_type
 from fedassay.errors import SettingInvalid, SingleClass
 from fedassay.examples import FloatArray
-from fedassay.histogram import ScoreHistogram
+from fedassay.histogram import ScoreHistogram, require_histogram
 
 _FOLDS = 5
 _FEW = 4 * _FOLDS
@@ -59,6 +60,9 @@ def fit(
     >>> fit(h, Method.SIGMOID).is_monotone
     True
     """
+    require_histogram(histogram)
+    for name, flag in (("noise_aware", noise_aware), ("monotone", monotone)):
+        require_type(flag, bool, name, "Pass True or False.")
     if method is None:
         return fit_auto(histogram, noise_aware=noise_aware, monotone=monotone)
     calibrator = method_row(method).fit(histogram, noise_aware=noise_aware)

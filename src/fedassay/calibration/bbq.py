@@ -14,7 +14,7 @@ from fedassay.calibration.rates import (
 )
 from fedassay.examples import FloatArray, IntArray
 from fedassay.extras import needed_for
-from fedassay.histogram import ScoreHistogram
+from fedassay.histogram import ScoreHistogram, require_histogram
 
 PRIOR_EXAMPLES = 2.0
 _NEGLIGIBLE = 1e-14
@@ -37,6 +37,7 @@ def fit_bbq(histogram: ScoreHistogram, *, noise_aware: bool = True) -> Calibrato
     Without noise, or with `noise_aware=False`, it is the method of `app:calibexpts`: every
     number of buckets from M^(1/3)/10 to 10 M^(1/3), scored by Gamma functions.
     """
+    require_histogram(histogram)
     if noise_aware and not histogram.noise.is_zero:
         return bbq_from(bucket_rates(histogram))
     require_classes(histogram)

@@ -9,10 +9,10 @@ import numpy as np
 
 from fedassay.calibration.calibrator import Calibrator
 from fedassay.calibration.rates import misplaced, noise_covariance
-from fedassay.errors import SettingInvalid
+from fedassay.checks import require_member, require_type, require_whole
 from fedassay.estimate import check_confidence, normal_quantile
 from fedassay.examples import FloatArray, IntArray
-from fedassay.histogram import ScoreHistogram
+from fedassay.histogram import ScoreHistogram, require_histogram
 from fedassay.metrics.delta_method import sampling_variance
 
 MAX_BINS = 10_000
@@ -156,8 +156,11 @@ def bin_table(
 
     A histogram with fewer than 4 buckets per bin gives each bucket whole to one bin.
     """
-    if not 1 <= bins <= MAX_BINS:
-        raise SettingInvalid(f"bins must be from 1 to {MAX_BINS}; found {bins}.")
+    require_histogram(histogram)
+    require_whole(bins, "bins", 1, MAX_BINS, "Usual are 10 to 20.")
+    require_member(strategy, Bins, "how bins are cut")
+    if calibrator is not None:
+        require_type(calibrator, Calibrator, "a calibrator", "Fit one: result.calibrate().")
     parts = _PIECES if histogram.smooth and histogram.buckets <= _FEW_BUCKETS else 1
     at = (np.arange(parts) + 0.5) / parts
     scores = histogram.edges[:-1, None] + at * np.diff(histogram.edges)[:, None]
@@ -202,7 +205,7 @@ def _by_mass(predictions: FloatArray, sizes: FloatArray, bins: int) -> IntArray:
     return bin_of_piece
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ReliabilityDiagram:
     """A point per bin that holds examples, with an interval and its share of them."""
 
@@ -233,9 +236,9 @@ def reliability_diagram(
     true = table.counts[1, kept] / totals[kept]
     error_quantile = normal_quantile(0.5 + confidence / 2.0) * sd[kept] / totals[kept]
     return ReliabilityDiagram(
-        table.predicted[kept] / totals[kept],
-        true,
-        true - error_quantile,
-        true + error_quantile,
-        table.mass[kept],
+        prob_pred=table.predicted[kept] / totals[kept],
+        prob_true=true,
+        low=true - error_quantile,
+        high=true + error_quantile,
+        share=table.mass[kept],
     )

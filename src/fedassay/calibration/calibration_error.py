@@ -9,7 +9,7 @@ from fedassay.calibration.calibrator import Calibrator
 from fedassay.calibration.gap_intervals import LargestSize, SumOfSizes, folded_mean
 from fedassay.estimate import Estimate
 from fedassay.examples import FloatArray
-from fedassay.histogram import ScoreHistogram
+from fedassay.histogram import ScoreHistogram, require_histogram
 from fedassay.metrics.delta_method import why_undefined
 
 
@@ -32,6 +32,7 @@ def ece(
     >>> round(ece(h, debiased=False).value, 3)
     0.25
     """
+    require_histogram(histogram)
     undefined = why_undefined(histogram, np.ones_like(histogram.counts), "examples")
     if undefined is not None:
         return undefined
@@ -49,6 +50,7 @@ def mce(
     debiased: bool = True,
 ) -> Estimate:
     """The largest calibration error of any bin that stands clear of its noise."""
+    require_histogram(histogram)
     undefined = why_undefined(histogram, np.ones_like(histogram.counts), "examples")
     if undefined is not None:
         return undefined
@@ -72,6 +74,7 @@ def mce(
 
 def signed_gap(histogram: ScoreHistogram, *, calibrator: Calibrator | None = None) -> Estimate:
     """The share of positives minus the mean prediction: above 0, predictions are too low."""
+    require_histogram(histogram)
     undefined = why_undefined(histogram, np.ones_like(histogram.counts), "examples")
     if undefined is not None:
         return undefined

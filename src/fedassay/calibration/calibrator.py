@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fedassay.checks import require_member
+from fedassay.checks import require_member, require_number, require_type
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.examples import FloatArray, checked_scores
 from fedassay.files import Fields, as_path, check_format, read_json, write_json
@@ -183,6 +183,10 @@ def _check(calibrator: Calibrator) -> None:
     door = "result.calibrate(method=...)"
     require_member(calibrator.method, Method, "a calibrator's method", door=door)
     require_member(calibrator.interpolation, Interpolation, "interpolation", door=door)
+    require_type(calibrator.parameters, Mapping, "a calibrator's parameters", "Leave them out.")
+    for name, number in calibrator.parameters.items():
+        require_number(number, f"a calibrator's parameter {name}")
+    require_type(calibrator.reason, str, "a calibrator's reason", "Say it in words.")
     for name in ("edges", "values"):
         array = getattr(calibrator, name)
         if not isinstance(array, np.ndarray) or array.dtype != np.float64 or array.ndim != 1:

@@ -43,7 +43,7 @@ class HistogramCalibrator:
         column = _positive_column(scores)
         if sample_weight is None:
             return self.fit_histogram(ScoreHistogram.from_scores(y, column))
-        examples = Examples.of(y, column).require_rows()
+        examples = Examples(y, column).require_rows()
         weights = _checked_weights(sample_weight, len(examples))
         grid = Grid.fine()
         cells = grid.locate(examples.scores) + grid.cells * examples.labels.astype(np.int64)

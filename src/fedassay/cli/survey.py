@@ -124,7 +124,7 @@ def new_survey(
         f"Wrote {output}: {survey.grid.cells:,} cells in {survey.hierarchy.levels} "
         f"level(s), fingerprint {survey.fingerprint.hex()[:12]}.\n{survey.guarantee.sentence()}"
     )
-    if minimum_reports is None and clients is not None and privacy is Privacy.DISTRIBUTED:
+    if minimum_reports is None and clients is not None and privacy.shares_noise:
         voice.say(
             f"Nothing is decoded below {survey.minimum_reports:,} reports on a level: of the "
             f"{clients:,} clients one in ten may stay away. Change it with --minimum-reports."

@@ -16,7 +16,7 @@ from fedassay.mechanisms import Neighbours, UnitKind
 NO_LIMIT = Budget(None, None)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Balance:
     """How much of a budget is spent at the point of the data that has spent most."""
 
@@ -120,7 +120,7 @@ def decide(tab: Tab, charge: Charge, *, again: bool) -> None:
     if not again and charge.key in tab.answered:
         raise SurveyRepeated(
             f"survey {charge.survey[:12]} was charged before on {part}; answering it again "
-            "spends again. Use the earlier answer, or allow it explicitly (--again)."
+            "spends again. Use the earlier answer, or allow it explicitly: again=True (--again)."
         )
     _check_budgeted(tab, part)
     if charge.epsilon is None:
@@ -140,8 +140,9 @@ def _check_budgeted(tab: Tab, part: Part) -> None:
     meant = f" Did you mean {close[0]!r}?" if close else ""
     lacks = "a budget for some of this time only" if tab.budgets else "no budget"
     raise BudgetMissing(
-        f"{part} has {lacks}, and this ledger has budgets for others.{meant} Set one with ledger "
-        f"budget FILE --data-id ID --epsilon E, or say that there is no limit with --unlimited."
+        f"{part} has {lacks}, and this ledger has budgets for others.{meant} Set one with "
+        "Ledger.set_budget or fedassay ledger budget FILE --data-id ID --epsilon E, or say that "
+        "there is no limit (epsilon=None, --unlimited)."
     )
 
 
@@ -168,12 +169,13 @@ def _check_exact_sums(tab: Tab, part: Part) -> None:
         raise BudgetExceeded(
             f"{part} has a budget of epsilon {show(budgets[0].epsilon)}; this survey asks for "
             "exact sums, which no epsilon covers. Ask for a differentially private survey, or "
-            "allow exact sums in the budget (ledger budget --exact-sums 1)."
+            "allow one in the budget: exact_sums=1 (--exact-sums 1)."
         )
     raise BudgetExceeded(
         f"{part} may answer {allowed} exact sum(s), and has answered {made}: the difference of "
         "two tells whose rows changed between them. Use the earlier answer, ask for a "
-        f"differentially private survey, or allow one more (ledger budget --exact-sums {made + 1})."
+        f"differentially private survey, or allow one more: "
+        f"exact_sums={made + 1} (--exact-sums {made + 1})."
     )
 
 
@@ -207,7 +209,7 @@ def _check_fits(before: Mapping[Charge, int], charge: Charge, budget: Budget) ->
     if not room and earlier.left:
         remedy = (
             f"Nothing is left for this survey, and {show(earlier.left)} for one like the earlier "
-            "ones (--privacy distributed): ask for that, wait for new data"
+            "ones, of distributed privacy: ask for that, wait for new data"
         )
     as_counted = "" if counted == asked else f", which counts {show(counted)} here"
     raise BudgetExceeded(

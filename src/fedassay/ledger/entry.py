@@ -73,7 +73,7 @@ class Part:
         return f"data {self.data!r}{window}{group}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
     """What one survey spends on one part of the data, recorded before anything leaves."""
 
@@ -207,7 +207,7 @@ class Budget:
         if not self.window.is_ever and not self.split_windows:
             raise SettingInvalid(
                 "a budget for one window needs windows declared disjoint; found a window alone. "
-                "Declare it with --split windows."
+                "Declare it: split_windows=True (--split windows)."
             )
 
     def to_json(self) -> dict[str, Any]:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from fedassay.errors import LedgerInvalid, LedgerRolledBack
+from fedassay.checks import require_type, shown
+from fedassay.errors import LedgerInvalid, LedgerRolledBack, SettingInvalid
 from fedassay.ledger import composition, store
 from fedassay.ledger.budget import NO_LIMIT, Balance, decide
 from fedassay.ledger.entry import Budget, Charge, Entry, Loss, Part, Stamp, Status
@@ -49,6 +50,15 @@ class Ledger:
     path: Path
     witness: Path | None = None
     clock: Callable[[], datetime] = system_clock
+
+    def __post_init__(self) -> None:
+        for path in (self.path, self.witness):
+            if path is not None:
+                require_type(path, Path, "a ledger's path", "Write pathlib.Path(...) around it.")
+        if not callable(self.clock):
+            raise SettingInvalid(
+                f"a ledger's clock must be a function; found {shown(self.clock)}. Leave it out."
+            )
 
     @classmethod
     def create(cls, path: Path, *, witness: Path | None = None) -> "Ledger":

@@ -5,7 +5,13 @@ from enum import Enum
 from fractions import Fraction
 from math import ceil, floor, log10
 
-from fedassay.checks import require_fraction, require_member, require_type, require_whole
+from fedassay.checks import (
+    require_fraction,
+    require_member,
+    require_number,
+    require_type,
+    require_whole,
+)
 from fedassay.errors import SettingInvalid
 from fedassay.presentation import html_text
 
@@ -29,6 +35,16 @@ class Law:
     sums_to_reports: bool = False
     """Whether a level's counters always add up to its reports, so that they are correlated."""
 
+    def __post_init__(self) -> None:
+        for name in ("gain", "offset", "variance_per_report", "variance_per_hit"):
+            require_number(getattr(self, name), f"a law's {name}")
+        require_type(self.sums_to_reports, bool, "sums_to_reports", "Pass True or False.")
+        if not self.gain > 0.0 or self.variance_per_report < 0.0:
+            raise SettingInvalid(
+                "a law's gain must be positive and its variance per report not negative; found "
+                f"{self.gain:g} and {self.variance_per_report:g}. Ask a mechanism for its law()."
+            )
+
     @property
     def is_exact(self) -> bool:
         """Whether sums come through unchanged."""
@@ -44,6 +60,35 @@ class Privacy(Enum):
     """Every client adds a share of the noise; only the noisy sum is revealed."""
     LOCAL = "local"
     """Every report protects itself."""
+
+    # What the rest of the library asks of a model. A new one must answer each: no default.
+
+    @property
+    def spends_epsilon(self) -> bool:
+        """Whether noise is added, so that there is an epsilon to choose and to spend."""
+        match self:
+            case Privacy.SECURE:
+                return False
+            case Privacy.DISTRIBUTED | Privacy.LOCAL:
+                return True
+
+    @property
+    def is_local(self) -> bool:
+        """Whether every report protects itself, whoever sees it and whatever others do."""
+        match self:
+            case Privacy.SECURE | Privacy.DISTRIBUTED:
+                return False
+            case Privacy.LOCAL:
+                return True
+
+    @property
+    def shares_noise(self) -> bool:
+        """Whether clients add up the noise together, so that epsilon needs enough of them."""
+        match self:
+            case Privacy.SECURE | Privacy.LOCAL:
+                return False
+            case Privacy.DISTRIBUTED:
+                return True
 
 
 class Neighbours(Enum):
@@ -73,7 +118,7 @@ class Unit:
         if self.kind is UnitKind.EXAMPLE and self.max_examples != 1:
             raise SettingInvalid(
                 f"max_examples goes with the client unit; found {self.max_examples} with unit "
-                "example. Use --unit client."
+                "example. Use the client unit (--unit client), or leave max_examples out."
             )
 
     @property
@@ -110,8 +155,9 @@ class Guarantee:
         if self.epsilon is not None:
             require_fraction(self.epsilon, "a guarantee's epsilon")
         if self.neighbours is not None:
-            require_member(self.neighbours, Neighbours, "neighbours", door="fedassay.new_survey")
+            require_member(self.neighbours, Neighbours, "neighbours")
         require_type(self.unit, Unit, "a guarantee's unit")
+        require_type(self.trust, str, "whom a guarantee trusts", "Say it in words.")
         require_whole(self.minimum_reports, "minimum_reports", 1)
         require_whole(self.colluders, "colluders", 0)
         if self.delta is not None:

@@ -7,11 +7,11 @@ import numpy as np
 from fedassay.errors import SettingInvalid
 from fedassay.estimate import check_confidence, normal_quantile
 from fedassay.examples import FloatArray, IntArray
-from fedassay.histogram import ScoreHistogram
+from fedassay.histogram import ScoreHistogram, require_histogram
 from fedassay.metrics.delta_method import why_one_class
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Curve:
     """Points of a curve, from the highest threshold to the lowest.
 
@@ -43,6 +43,7 @@ def roc_curve(histogram: ScoreHistogram, *, points: int = 512, monotone: bool = 
     >>> curve.x.max(), curve.y.max()
     (np.float64(1.0), np.float64(1.0))
     """
+    require_histogram(histogram)
     if monotone:
         histogram = histogram.monotone()
     kept = _edges_to_draw(histogram, points)
@@ -50,12 +51,12 @@ def roc_curve(histogram: ScoreHistogram, *, points: int = 512, monotone: bool = 
     P, N = histogram.total_positives, histogram.total_negatives
     fpr, tpr = above[0] / N, above[1] / P
     return Curve(
-        fpr,
-        tpr,
-        histogram.edges[kept],
-        _share_sd(histogram, kept, fpr, label=0),
-        _share_sd(histogram, kept, tpr, label=1),
-        monotone and not histogram.noise.is_zero,
+        x=fpr,
+        y=tpr,
+        thresholds=histogram.edges[kept],
+        x_sd=_share_sd(histogram, kept, fpr, label=0),
+        y_sd=_share_sd(histogram, kept, tpr, label=1),
+        monotone=monotone and not histogram.noise.is_zero,
     )
 
 
@@ -68,6 +69,7 @@ def precision_recall_curve(
     >>> precision_recall_curve(h).y.min()
     np.float64(0.5)
     """
+    require_histogram(histogram)
     if monotone:
         histogram = histogram.monotone()
     kept = _edges_to_draw(histogram, points)
@@ -85,12 +87,12 @@ def precision_recall_curve(
     sampling = np.maximum(share * (1.0 - share), 0.0) / called
     tpr = above[1] / histogram.total_positives
     return Curve(
-        tpr,
-        share,
-        histogram.edges[kept],
-        _share_sd(histogram, kept, tpr, label=1),
-        np.sqrt(noise + sampling),
-        monotone and not histogram.noise.is_zero,
+        x=tpr,
+        y=share,
+        thresholds=histogram.edges[kept],
+        x_sd=_share_sd(histogram, kept, tpr, label=1),
+        y_sd=np.sqrt(noise + sampling),
+        monotone=monotone and not histogram.noise.is_zero,
     )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from fedassay.estimate import Estimate, NotEnoughData, Shape
 from fedassay.examples import FloatArray
-from fedassay.histogram import ScoreHistogram
+from fedassay.histogram import ScoreHistogram, require_histogram
 
 CLEAR_OF_NOISE = 4.0
 # Interpolation may leave a speck of an example on one side; a ratio to it means nothing.
@@ -107,6 +107,7 @@ def why_one_class(histogram: ScoreHistogram) -> NotEnoughData | None:
     >>> why_one_class(ScoreHistogram.from_scores([0, 0], [0.2, 0.7])).reason[:48]
     'there must be positives to divide by; the tally '
     """
+    require_histogram(histogram)
     for label, name in enumerate(("negatives", "positives")):
         weights = np.zeros_like(histogram.counts)
         weights[label] = 1.0

@@ -69,7 +69,7 @@ class RocCurveDisplay(Display):
         return self
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@dataclass(slots=True, eq=False, repr=False, kw_only=True)
 class PrecisionRecallDisplay(Display):
     """Precision-recall curve with a pointwise 95 % band."""
 
@@ -85,10 +85,10 @@ class PrecisionRecallDisplay(Display):
     ) -> Self:
         """Compute the curve and draw it."""
         return cls(
-            precision_recall_curve(histogram, monotone=True),
-            average_precision(histogram),
-            histogram.total_positives / histogram.total,
-            name,
+            curve=precision_recall_curve(histogram, monotone=True),
+            average_precision=average_precision(histogram),
+            prevalence=histogram.total_positives / histogram.total,
+            name=name,
         ).plot(ax=ax)
 
     def figures(self) -> str:

@@ -15,7 +15,7 @@ _EPS = float(np.finfo(np.float64).eps)
 def row_metrics(examples: Examples, thresholds: Sequence[float]) -> dict[str, float | None]:
     """Every metric of `metrics.named`, from sorted rows; None where it is undefined.
 
-    >>> row_metrics(Examples.of([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]), [0.5])["roc_auc"]
+    >>> row_metrics(Examples([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]), [0.5])["roc_auc"]
     0.75
     """
     P = examples.positives
@@ -54,7 +54,7 @@ def row_calibration(
 ) -> dict[str, float]:
     """Calibration error in bins of equal width, Brier score and log loss of predictions.
 
-    >>> examples = Examples.of([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5])
+    >>> examples = Examples([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5])
     >>> row_calibration(examples, examples.scores)["ece"]
     0.25
     """

@@ -1,11 +1,11 @@
 """The metrics by name, as the command line and result files know them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from fedassay.checks import require_type
+from fedassay.checks import require_thresholds, require_type
 from fedassay.errors import SettingInvalid
 from fedassay.estimate import Estimate
-from fedassay.histogram import ScoreHistogram
+from fedassay.histogram import ScoreHistogram, require_histogram
 from fedassay.metrics.average_precision import average_precision
 from fedassay.metrics.roc_auc import roc_auc
 from fedassay.metrics.scores import brier, ks, log_loss, prevalence
@@ -83,6 +83,7 @@ def named_metric(histogram: ScoreHistogram, name: str, *, buckets: int | None = 
     >>> named_metric(h, "recall@0.5").value
     0.5
     """
+    require_histogram(histogram)
     check_metric(name)
     metric, at, threshold = name.partition("@")
     if at:
@@ -102,6 +103,9 @@ def named_metrics(
     >>> list(named_metrics(h, [0.5]))[:3]
     ['roc_auc', 'average_precision', 'brier']
     """
+    require_histogram(histogram)
+    require_type(thresholds, Iterable, "thresholds", "Write them as [0.5].")
+    require_thresholds(thresholds)
     merged = histogram if buckets is None else histogram.equi_depth(buckets)
     estimates = {name: metric(merged) for name, metric in OVERALL.items()}
     for threshold in thresholds:

@@ -7,7 +7,7 @@ import numpy as np
 from fedassay.errors import SettingInvalid
 from fedassay.estimate import Estimate, Shape
 from fedassay.examples import FloatArray
-from fedassay.histogram import ScoreHistogram
+from fedassay.histogram import ScoreHistogram, require_histogram
 from fedassay.interpolation import monotone_slopes
 from fedassay.metrics.delta_method import (
     counts_estimate,
@@ -54,6 +54,7 @@ def roc_auc(histogram: ScoreHistogram, *, max_fpr: float | None = None) -> Estim
     >>> round(roc_auc(h).value, 3)
     0.75
     """
+    require_histogram(histogram)
     if max_fpr is not None:
         return _partial_auc(histogram, max_fpr)
     undefined = why_one_class(histogram)

@@ -8,7 +8,7 @@ import numpy as np
 
 from fedassay.estimate import Estimate, Shape
 from fedassay.examples import FloatArray
-from fedassay.histogram import ScoreHistogram
+from fedassay.histogram import ScoreHistogram, require_histogram
 from fedassay.metrics.delta_method import (
     counts_estimate,
     gradient_of_buckets,
@@ -29,6 +29,7 @@ def brier(histogram: ScoreHistogram) -> Estimate:
     >>> round(brier(h).value, 3)
     0.158
     """
+    require_histogram(histogram)
     return _mean_loss(histogram, _squares)
 
 
@@ -39,6 +40,7 @@ def log_loss(histogram: ScoreHistogram) -> Estimate:
     >>> round(log_loss(h).value, 3)
     0.472
     """
+    require_histogram(histogram)
     return _mean_loss(histogram, _logs)
 
 
@@ -49,6 +51,7 @@ def prevalence(histogram: ScoreHistogram) -> Estimate:
     >>> prevalence(h).value
     0.5
     """
+    require_histogram(histogram)
     undefined = why_undefined(histogram, np.ones_like(histogram.counts), "examples")
     if undefined is not None:
         return undefined

@@ -11,7 +11,7 @@ import numpy as np
 from fedassay.errors import SettingInvalid
 from fedassay.estimate import Estimate, Shape
 from fedassay.examples import FloatArray
-from fedassay.histogram import ScoreHistogram
+from fedassay.histogram import ScoreHistogram, require_histogram
 from fedassay.metrics.delta_method import why_one_class, why_undefined
 
 # True positives, false positives, false negatives, true negatives.
@@ -55,6 +55,7 @@ def confusion(histogram: ScoreHistogram, threshold: float) -> Confusion:
     >>> confusion(h, 0.5).counts  # tp, fp, fn, tn
     (1.0, 0.0, 1.0, 2.0)
     """
+    require_histogram(histogram)
     below, bucket, part = histogram.below(threshold)
     total = histogram.cumulative[:, -1]
     shares = histogram.shares_below(bucket, part)

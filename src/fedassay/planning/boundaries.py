@@ -33,7 +33,7 @@ def reference_from(histogram: ScoreHistogram) -> Examples:
         np.interp((np.arange(size) + 0.5) / size * total, below, smooth.edges)
         for below, total, size in zip(smooth.cumulative, totals, sizes, strict=True)
     ]
-    return Examples.of(np.repeat([0, 1], sizes), np.clip(np.concatenate(scores), 0.0, 1.0))
+    return Examples(np.repeat([0, 1], sizes), np.clip(np.concatenate(scores), 0.0, 1.0))
 
 
 def rank_error(expected: ScoreHistogram) -> float:

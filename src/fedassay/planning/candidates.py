@@ -8,7 +8,6 @@ from functools import lru_cache
 from fedassay.examples import Examples, FloatArray
 from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy, Interleaved, fanouts_for
-from fedassay.mechanisms import Privacy
 from fedassay.planning.build import build_survey
 from fedassay.planning.request import SurveyRequest
 from fedassay.survey import Survey
@@ -41,6 +40,7 @@ THOROUGH = Variety(
 def candidate_surveys(request: SurveyRequest, grid: Grid, variety: Variety) -> Iterator[Survey]:
     """Surveys over one grid: which levels, and how they share epsilon or clients.
 
+    >>> from fedassay.mechanisms import Privacy
     >>> request = SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction(1), clients=1000)
     >>> [s.hierarchy.levels for s in candidate_surveys(request, Grid.uniform(16), PLAIN)]
     [1, 2, 8, 3]
@@ -53,7 +53,7 @@ def candidate_surveys(request: SurveyRequest, grid: Grid, variety: Variety) -> I
         rows = [[tilt ** (height - level) for level in range(height)] for tilt in variety.tilts]
         for budget in dict.fromkeys(tuple(weight / sum(row) for weight in row) for row in rows):
             yield build_survey(request, grid, hierarchy, budget)
-    if request.privacy is not Privacy.LOCAL or grid.cells > _MOST_INTERLEAVED:
+    if not request.privacy.is_local or grid.cells > _MOST_INTERLEAVED:
         return
     for cells in variety.interleaved_cells:
         step = -(-(grid.cells - 1) // (cells - 1))
@@ -64,6 +64,7 @@ def candidate_surveys(request: SurveyRequest, grid: Grid, variety: Variety) -> I
 def candidate_grids(request: SurveyRequest, leaves: int) -> list[Grid]:
     """Grids of about so many leaves, with thresholds on edges where that pays.
 
+    >>> from fedassay.mechanisms import Privacy
     >>> request = SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction(1), clients=1000)
     >>> [grid.cells for grid in candidate_grids(request, 16)]
     [16, 16]
@@ -75,13 +76,13 @@ def candidate_grids(request: SurveyRequest, leaves: int) -> list[Grid]:
         if leaves < _CUBIC_BELOW:
             # Finer ends pay while cells are few; among many, even ones feel less noise.
             shapes.append(Grid.cubic(leaves))
-        if request.privacy is Privacy.DISTRIBUTED and leaves >= _MANY_LEAVES:
+        if request.privacy.shares_noise and leaves >= _MANY_LEAVES:
             # Two cells more cost little there, and scores of exactly 0 and 1 are common.
             shapes = [shape.with_ends() for shape in shapes]
     # Thresholds on edges are exact; but where every cell is dear, as under local privacy, many
     # among few take the place of better ones.
     room = 1 if isinstance(request.reference, Examples) else 4
-    if request.privacy is Privacy.LOCAL and room * len(request.thresholds) > leaves:
+    if request.privacy.is_local and room * len(request.thresholds) > leaves:
         return shapes
     pinned = [shape.with_edges_at(request.thresholds) for shape in shapes]
     return list(dict.fromkeys([*pinned, *shapes]))

@@ -12,10 +12,10 @@ from math import hypot, inf
 import numpy as np
 
 from fedassay.decoding import DecodeOptions, join_levels, level_variance
-from fedassay.estimate import Estimate, NotEnoughData, normal_quantile
+from fedassay.estimate import Estimate, NotEnoughData, check_confidence, normal_quantile
 from fedassay.extras import needed_for
 from fedassay.histogram import ScoreHistogram
-from fedassay.mechanisms import Privacy, UnitKind
+from fedassay.mechanisms import UnitKind
 from fedassay.metrics import named_metrics
 from fedassay.metrics.named import named_metric
 from fedassay.noise import NoNoise
@@ -36,7 +36,7 @@ class Cause(Enum):
     PRIVACY = "privacy"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorForecast:
     """The errors that an estimate will have, and the value it will have them around."""
 
@@ -75,9 +75,28 @@ class ErrorForecast:
 
     def error_quantile(self, confidence: float = 0.95) -> float:
         """What the error against the population stays below with this probability."""
+        check_confidence(confidence)
         if not self.is_available:
             return inf
         return folded_quantile(self.binning_bias, self.standard_error, confidence)
+
+
+def no_forecast(reason: str, *, value: float, sampling_sd: float = inf) -> ErrorForecast:
+    """What is known where there would be no answer: next to nothing, and why.
+
+    >>> no_forecast("drowned in noise", value=0.7).error_quantile()
+    inf
+    """
+    return ErrorForecast(
+        value=value,
+        noise_sd=inf,
+        sampling_sd=sampling_sd,
+        binning_bound=inf,
+        binning_sd=inf,
+        binning_bias=0.0,
+        half_width=inf,
+        reason=reason,
+    )
 
 
 def folded_quantile(mean: float, sd: float, probability: float) -> float:
@@ -192,7 +211,7 @@ def _forecast(estimate: Estimate, truth: Estimate) -> ErrorForecast:
     if isinstance(truth, NotEnoughData) or isinstance(estimate, NotEnoughData):
         lacking = estimate if isinstance(estimate, NotEnoughData) else truth
         reason = lacking.reason if isinstance(lacking, NotEnoughData) else ""
-        return ErrorForecast(truth.value, inf, truth.sampling_sd, inf, inf, 0.0, inf, reason)
+        return no_forecast(reason, value=truth.value, sampling_sd=truth.sampling_sd)
     low, high = estimate.interval(0.95)
     return ErrorForecast(
         value=truth.value,
@@ -211,7 +230,7 @@ def expected_reports(request: SurveyRequest) -> int:
     >>> expected_reports(SurveyRequest(clients=20, examples=5000))
     20
     """
-    if request.privacy is Privacy.LOCAL and request.unit.kind is UnitKind.EXAMPLE:
+    if request.privacy.is_local and request.unit.kind is UnitKind.EXAMPLE:
         return request.examples or request.clients or 1
     return request.clients or request.minimum_reports or 1
 

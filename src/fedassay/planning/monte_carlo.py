@@ -6,7 +6,7 @@ spread is far from what the delta method says. So tallies are drawn from the mod
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import sqrt
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from fedassay.decoding import DecodeOptions, decode
 from fedassay.draws import draw_tally, whole_counts
 from fedassay.estimate import NotEnoughData
 from fedassay.histogram import ScoreHistogram
-from fedassay.planning.forecast import ErrorForecast
+from fedassay.planning.forecast import ErrorForecast, no_forecast
 from fedassay.planning.score_model import on_grid
 from fedassay.survey import Survey
 
@@ -68,7 +68,7 @@ def forecast_ece(
         kept = [each.value for each in estimates if each.is_available]
         if len(kept) < draws / 2:
             lacking = next(each for each in estimates if isinstance(each, NotEnoughData))
-            return ErrorForecast(truth, inf, inf, inf, inf, 0.0, inf, lacking.reason)
+            return no_forecast(lacking.reason, value=truth)
         spreads.append(float(np.std(kept)))
         means.append(float(np.mean(kept)))
     last = ece(monte_carlo.draw(generator))

@@ -21,7 +21,6 @@ from fedassay.calibration.bins import bin_table
 from fedassay.errors import SettingInvalid
 from fedassay.estimate import normal_quantile
 from fedassay.examples import Examples
-from fedassay.mechanisms import Privacy
 from fedassay.planning.boundaries import rank_error, reference_from
 from fedassay.planning.forecast import expected_histogram, expected_reports, forecast_one, model_for
 from fedassay.planning.monte_carlo import MonteCarlo
@@ -120,6 +119,7 @@ def plan_pipeline(
 ) -> PipelinePlan:
     """Split a request's epsilon over the stages.
 
+    >>> from fedassay.mechanisms import Privacy
     >>> request = SurveyRequest(
     ...     privacy=Privacy.LOCAL, epsilon=Fraction(4), clients=100_000, height=3
     ... )
@@ -311,13 +311,14 @@ def _check(request: SurveyRequest, stages: tuple[PipelineStep, ...], asked: int)
             f"a pipeline has at least two of {', '.join(s.value for s in PipelineStep)}; found "
             f"{len(stages)}."
         )
-    if request.privacy is Privacy.SECURE:
+    if not request.privacy.spends_epsilon:
         raise SettingInvalid(
-            "exact sums spend no epsilon, so there is none to split. Use --privacy distributed "
-            "or local."
+            "exact sums spend no epsilon, so there is none to split. Choose distributed or local."
         )
     if request.clients is None:
-        raise SettingInvalid("a pipeline needs a number of clients; found none. Add --clients N.")
+        raise SettingInvalid(
+            "a pipeline needs a number of clients; found none. Add clients=N (--clients N)."
+        )
     if PipelineStep.BOUNDARIES in stages:
         if stages[0] is not PipelineStep.BOUNDARIES:
             raise SettingInvalid("boundaries come first: the other surveys are built on them.")

@@ -10,7 +10,6 @@ import numpy as np
 
 from fedassay.checks import require_type
 from fedassay.errors import SettingInvalid, TargetImpossible
-from fedassay.mechanisms import Privacy
 from fedassay.planning.forecast import (
     ASSUMED_AUC,
     ASSUMED_RATE,
@@ -191,6 +190,7 @@ def make_plan(
 ) -> Plan:
     """Solve for clients or epsilon where the request leaves one open, then predict everything.
 
+    >>> from fedassay.mechanisms import Privacy
     >>> make_plan(SurveyRequest(privacy=Privacy.LOCAL), Goal(), progress=lambda step: None)
     Traceback (most recent call last):
     ...
@@ -202,7 +202,7 @@ def make_plan(
         _check_open(request)
         request = replace(request, clients=clients_needed(request, goal.target))
         solved_for = ("clients",)
-    elif request.epsilon is None and request.privacy is not Privacy.SECURE:
+    elif request.epsilon is None and request.privacy.spends_epsilon:
         progress("epsilon for the target")
         check_request(replace(request, epsilon=Fraction(1)))
         request = replace(request, epsilon=epsilon_needed(request, goal.target))
@@ -226,7 +226,7 @@ def make_plan(
         enough_rows, other = _attempt(lambda: rows_needed(request, goal.target))
         obstacle = obstacle or other
     enough_epsilon = None
-    if request.privacy is not Privacy.SECURE:
+    if request.privacy.spends_epsilon:
         enough_epsilon, other = _attempt(lambda: epsilon_needed(request, goal.target))
         obstacle = obstacle or other
     return replace(
@@ -249,17 +249,14 @@ def check_start(request: SurveyRequest, target_error: float | None) -> None:
     if request.clients is None:
         raise SettingInvalid(
             "a plan starts from a number of clients or from a target error; found neither. "
-            "Add --clients 20000 or --target-error 0.005."
+            "Add clients=20000 (--clients 20000) or target_error=0.005 (--target-error 0.005)."
         )
-    match request.privacy:
-        case Privacy.SECURE:
-            return
-        case Privacy.DISTRIBUTED | Privacy.LOCAL:
-            if request.epsilon is None:
-                raise SettingInvalid(
-                    f"{request.privacy.value} privacy needs an epsilon, or a target error to find "
-                    "one for; found neither. Add --epsilon 1 or --target-error 0.005."
-                )
+    if request.privacy.spends_epsilon and request.epsilon is None:
+        raise SettingInvalid(
+            f"{request.privacy.value} privacy needs an epsilon, or a target error to find one for; "
+            "found neither. Add epsilon=1 (--epsilon 1) or target_error=0.005 "
+            "(--target-error 0.005)."
+        )
 
 
 def has_own_rows(request: SurveyRequest) -> bool:
@@ -320,10 +317,10 @@ def _predicted(
 
 def _check_open(request: SurveyRequest) -> None:
     """Check what can be checked before the clients are known."""
-    if request.privacy is not Privacy.SECURE and request.epsilon is None:
+    if request.privacy.spends_epsilon and request.epsilon is None:
         raise SettingInvalid(
             f"{request.privacy.value} privacy leaves clients and epsilon both open; one must be "
-            "given. Add --clients N or --epsilon 1."
+            "given. Add clients=N (--clients N) or epsilon=1 (--epsilon 1)."
         )
     check_request(replace(request, clients=max(10_000, request.colluders + 2)))
 

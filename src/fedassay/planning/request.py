@@ -20,7 +20,7 @@ from fedassay.decoding import MAX_BUCKETS
 from fedassay.errors import SettingInvalid
 from fedassay.examples import Examples, FloatArray, checked_scores
 from fedassay.mechanisms import Privacy, Unit, check_epsilon
-from fedassay.survey import MAX_CLIENTS
+from fedassay.survey import MAX_CLIENTS, check_model_digest
 
 
 class Preset(Enum):
@@ -110,7 +110,8 @@ def check_request(request: SurveyRequest) -> None:
             if request.minimum_reports is None and request.clients is None:
                 raise SettingInvalid(
                     "noise shares are sized for a number of reports; found neither minimum_reports "
-                    "nor clients. Add --minimum-reports N, the fewest that may arrive."
+                    "nor clients. Add minimum_reports=N (--minimum-reports N), the fewest that may "
+                    "arrive."
                 )
         case Privacy.LOCAL:
             _require_epsilon(request)
@@ -119,7 +120,8 @@ def check_request(request: SurveyRequest) -> None:
 def _require_epsilon(request: SurveyRequest) -> None:
     if request.epsilon is None:
         raise SettingInvalid(
-            f"{request.privacy.value} differential privacy needs an epsilon. Add --epsilon 1."
+            f"{request.privacy.value} differential privacy needs an epsilon; found none. "
+            "Add epsilon=1 (--epsilon 1)."
         )
 
 
@@ -137,8 +139,12 @@ def _check_types(request: SurveyRequest) -> None:
         require_type(request.budget, tuple, "a budget", "Write (Fraction(2, 3), Fraction(1, 3)).")
         for share in request.budget:
             require_fraction(share, "a share of the budget")
-    if request.model_digest is not None:
-        require_type(request.model_digest, str, "a model digest", "Make it with: sha256sum FILE")
+        if min(request.budget, default=0) <= 0 or sum(request.budget) != 1:
+            raise SettingInvalid(
+                "shares of a budget must be positive and add up to 1; found "
+                f"{', '.join(map(str, request.budget)) or 'none'}. Divide each by their sum."
+            )
+    check_model_digest(request.model_digest)
     if isinstance(request.reference, np.ndarray):
         checked_scores(request.reference)
     elif request.reference is not None:
@@ -185,19 +191,19 @@ def _check_contradictions(request: SurveyRequest) -> None:
     if request.preset is Preset.PAPER and request.reference is not None:
         raise SettingInvalid(
             "the paper preset uses a uniform grid; a reference does not go with it. "
-            "Drop --reference, or use the default preset."
+            "Drop the reference, or use the default preset."
         )
     if request.auc is not None and request.reference is not None:
         raise SettingInvalid(
             "a reference says how good the classifier is; an assumed AUC does not go with it. "
-            "Drop --auc or --reference."
+            "Drop one of the two."
         )
     match request.privacy:
         case Privacy.SECURE:
             if request.epsilon is not None:
                 raise SettingInvalid(
                     "exact sums spend no epsilon; found one. "
-                    "Use --privacy distributed or local, or drop --epsilon."
+                    "Choose distributed or local privacy, or drop epsilon."
                 )
         case Privacy.DISTRIBUTED:
             _check_noise_shares(request)

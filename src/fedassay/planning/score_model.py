@@ -21,7 +21,7 @@ def from_reference(
 
     Without labels the scores are taken for probabilities.
 
-    >>> reference = Examples.of([0, 0, 1], [0.1, 0.4, 0.8])
+    >>> reference = Examples([0, 0, 1], [0.1, 0.4, 0.8])
     >>> from_reference(reference, examples=300, positive_rate=None).total_positives
     100.0
     """

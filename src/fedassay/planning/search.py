@@ -11,7 +11,6 @@ from fedassay.decoding import DecodeOptions
 from fedassay.examples import Examples
 from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy
-from fedassay.mechanisms import Privacy
 from fedassay.planning.build import build_survey
 from fedassay.planning.candidates import (
     LEAVES,
@@ -59,7 +58,7 @@ def design_survey(request: SurveyRequest) -> SurveyDesign:
         grid = _given_grid(request)
         hierarchy = Hierarchy.regular(grid.cells, request.fanout or 2)
         return SurveyDesign(build_survey(request, grid, hierarchy, request.budget), decode_options)
-    if request.privacy is Privacy.SECURE:
+    if not request.privacy.spends_epsilon:
         grid = _exact_grid(request)
         return SurveyDesign(build_survey(request, grid, Hierarchy.flat(grid.cells)), decode_options)
     return SurveyDesign(_best(request), decode_options)

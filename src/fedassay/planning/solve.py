@@ -125,8 +125,11 @@ def epsilon_needed(request: SurveyRequest, target: Target) -> Fraction:
     >>> epsilon_needed(request, Target("roc_auc", 0.02)) < 10
     True
     """
-    if request.privacy is Privacy.SECURE:
-        raise SettingInvalid("exact sums spend no epsilon; there is none to find.")
+    if not request.privacy.spends_epsilon:
+        raise SettingInvalid(
+            "exact sums spend no epsilon; there is none to find. "
+            "Choose distributed or local privacy."
+        )
 
     def with_epsilon(epsilon: float) -> SurveyRequest:
         return replace(request, epsilon=Fraction(epsilon).limit_denominator(10**6))
@@ -195,7 +198,10 @@ def detectable_difference(expected: ErrorForecast, power: float) -> float:
     Each model has a survey of its own with this prediction, answered by different clients;
     binning errors are taken to be the same for both.
 
-    >>> expected = ErrorForecast(0.8, 0.0, 0.01, 0.0, 0.0, 0.0, 0.02)
+    >>> expected = ErrorForecast(
+    ...     value=0.8, noise_sd=0.0, sampling_sd=0.01, binning_bound=0.0, binning_sd=0.0,
+    ...     binning_bias=0.0, half_width=0.02,
+    ... )
     >>> round(detectable_difference(expected, 0.8), 4)  # (1.96 + 0.84) sqrt(2) 0.01
     0.0396
     """
@@ -210,7 +216,10 @@ def detectable_on_same_clients(expected: ErrorForecast, power: float) -> float:
     Their luck of the draw is then shared; what is left is privacy noise. Each client pays for
     both surveys.
 
-    >>> expected = ErrorForecast(0.8, 0.0, 0.01, 0.0, 0.0, 0.0, 0.02)
+    >>> expected = ErrorForecast(
+    ...     value=0.8, noise_sd=0.0, sampling_sd=0.01, binning_bound=0.0, binning_sd=0.0,
+    ...     binning_bias=0.0, half_width=0.02,
+    ... )
     >>> detectable_on_same_clients(expected, 0.8)  # no privacy noise
     0.0
     """
@@ -266,7 +275,7 @@ def _no_clients(request: SurveyRequest, target: Target) -> str:
 
 _REMEDY = {
     Cause.SAMPLING: "Ask for less.",
-    Cause.BINNING: "Ask for less, or give --reference or --threshold so that cells fit the scores.",
+    Cause.BINNING: "Ask for less, or give a reference or thresholds so that cells fit the scores.",
     Cause.PRIVACY: "Ask for less, or for a larger epsilon.",
 }
 

@@ -6,12 +6,13 @@ Every function gives what stands inside the O(); `measured` gives the factor bef
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
 from importlib.resources import files
 from math import exp, sqrt
 
 from fedassay.calibration.binning import bucket_guideline
+from fedassay.checks import require_member, require_number
 from fedassay.errors import SettingInvalid
 from fedassay.mechanisms import Privacy
 
@@ -25,18 +26,16 @@ class Case:
     privacy: Privacy
     clients: int
     epsilon: float = 1.0
+    _: KW_ONLY
     buckets: int = 100
     height: int = 10
 
     def __post_init__(self) -> None:
-        for name, value in (
-            ("clients", self.clients),
-            ("epsilon", self.epsilon),
-            ("buckets", self.buckets),
-            ("height", self.height),
-        ):
+        require_member(self.privacy, Privacy, "a case's privacy", door="fedassay.plan")
+        for name in ("clients", "epsilon", "buckets", "height"):
+            value = require_number(getattr(self, name), f"a case's {name}")
             if not value > 0:
-                raise SettingInvalid(f"{name} must be positive; found {value}.")
+                raise SettingInvalid(f"{name} must be positive; found {value:g}. Raise it.")
 
 
 def ratio_bound(ratio: float, *, above: float, below: float) -> float:
@@ -126,14 +125,9 @@ def best_height(case: Case) -> int:
     >>> best_height(Case(Privacy.DISTRIBUTED, 100_000)), best_height(Case(Privacy.LOCAL, 100_000))
     (14, 8)
     """
-    if case.privacy is Privacy.SECURE:
+    if not case.privacy.spends_epsilon:
         raise SettingInvalid("without noise a taller tree is always better (`app:scorehist`).")
-    shifts = {
-        height: threshold_shift(
-            Case(case.privacy, case.clients, case.epsilon, case.buckets, height)
-        )
-        for height in _HEIGHTS
-    }
+    shifts = {height: threshold_shift(replace(case, height=height)) for height in _HEIGHTS}
     return min(shifts, key=lambda height: shifts[height])
 
 
@@ -227,8 +221,8 @@ def calibration_buckets(case: Case) -> int:
     >>> calibration_buckets(Case(Privacy.SECURE, 1000))
     10
     """
-    is_local = case.privacy is Privacy.LOCAL
-    return bucket_guideline(case.clients, local_epsilon=case.epsilon if is_local else None)
+    local_epsilon = case.epsilon if case.privacy.is_local else None
+    return bucket_guideline(case.clients, local_epsilon=local_epsilon)
 
 
 RESULTS = {

@@ -15,7 +15,6 @@ from fedassay.planning.search import design_survey
 from fedassay.planning.solve import predicted
 
 _CLIENTS = (1_000, 4_000, 20_000, 100_000, 400_000, 2_000_000, 10_000_000)
-_COLOURS = {Privacy.SECURE: "tab:green", Privacy.DISTRIBUTED: "tab:blue", Privacy.LOCAL: "tab:red"}
 
 
 def curve(request: SurveyRequest, privacy: Privacy, metric: str) -> list[tuple[int, float]]:
@@ -39,20 +38,20 @@ def write_plan_plot(plan: Plan, path: Path, *, progress: Progress) -> None:
     figure = Figure(figsize=(7.5, 5), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
-    for privacy, colour in _COLOURS.items():
+    for privacy in Privacy:
         progress(f"drawing {privacy.value}")
         label = privacy.value
-        if privacy is not Privacy.SECURE:
+        if privacy.spends_epsilon:
             label += f", ε = {float(_epsilon(request)):g}"
         points = curve(request, privacy, metric)
         if points:
             # Without noise often lies under distributed noise: dashes let both be seen.
-            style = (0, (5, 4)) if privacy is Privacy.SECURE else "solid"
-            order = 3 if privacy is Privacy.SECURE else 2
+            style = "solid" if privacy.spends_epsilon else (0, (5, 4))
+            order = 2 if privacy.spends_epsilon else 3
             axes.loglog(
                 *zip(*points, strict=True),
                 marker=".",
-                color=colour,
+                color=_colour(privacy),
                 linestyle=style,
                 linewidth=2.5,
                 zorder=order,
@@ -68,7 +67,7 @@ def write_plan_plot(plan: Plan, path: Path, *, progress: Progress) -> None:
             zorder=4,
             markersize=16,
             linestyle="none",
-            color=_COLOURS[request.privacy],
+            color=_colour(request.privacy),
             markeredgecolor="black",
             label="this plan",
         )
@@ -86,6 +85,16 @@ def write_plan_plot(plan: Plan, path: Path, *, progress: Progress) -> None:
         raise FileInvalid(f"{path}: pictures end in .png, .svg or .pdf. Rename it.") from error
 
 
+def _colour(privacy: Privacy) -> str:
+    match privacy:
+        case Privacy.SECURE:
+            return "tab:green"
+        case Privacy.DISTRIBUTED:
+            return "tab:blue"
+        case Privacy.LOCAL:
+            return "tab:red"
+
+
 def _epsilon(request: SurveyRequest) -> Fraction:
     return request.epsilon or Fraction(1)
 
@@ -95,7 +104,7 @@ def _like(request: SurveyRequest, privacy: Privacy, clients: int) -> SurveyReque
     return replace(
         request,
         privacy=privacy,
-        epsilon=None if privacy is Privacy.SECURE else _epsilon(request),
+        epsilon=_epsilon(request) if privacy.spends_epsilon else None,
         clients=clients,
         examples=round(per_client * clients) if per_client else None,
         preset=Preset.DEFAULT,

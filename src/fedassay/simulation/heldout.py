@@ -13,7 +13,7 @@ from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation.simulate import simulate
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOut:
     """A calibrator with its errors before and after, on the clients that did not fit it."""
 
@@ -53,11 +53,11 @@ def held_out(
     calibrator = fit(histogram, method)
     test = testing.examples
     return HeldOut(
-        calibrator,
-        fitting.clients,
-        len(test),
-        row_calibration(test, test.scores),
-        row_calibration(test, calibrator.predict(test.scores)),
+        calibrator=calibrator,
+        fitting_clients=fitting.clients,
+        rows=len(test),
+        before=row_calibration(test, test.scores),
+        after=row_calibration(test, calibrator.predict(test.scores)),
     )
 
 

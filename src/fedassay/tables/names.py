@@ -67,7 +67,7 @@ def choose_columns(
             could_be = f"these could be it: {listed(fitting)}" if fitting else "none looks like it"
             raise ColumnMissing(
                 f'{path}: there is no column "{what}", and {could_be}. It has: {listed(present)}. '
-                f"Name it with --{what} COL."
+                f"Name the column of the {what}s (--{what} COL)."
             )
     if not taken:
         return Choice(columns)
@@ -100,13 +100,16 @@ def _missing(path: Path, columns: Columns, present: list[str], name: str) -> str
         )
     if mark := _other_separator(path, columns, present):
         shown = "tab" if mark == "\t" else f"'{mark}'"
-        return f"{start}: the whole line is one column. Try --separator {shown}."
+        return (
+            f"{start}: the whole line is one column. Save it with commas, or try "
+            f"--separator {shown}."
+        )
     close = get_close_matches(name, present, n=1, cutoff=0.75)
     meant = f' Did you mean "{close[0]}"?' if close else ""
-    option = {columns.score: "--score", columns.label: "--label", columns.client: "--client"}
+    names = {columns.score: "score", columns.label: "label", columns.client: "client"}
     return (
         f"{start}.{meant} It has: {listed(present)}. "
-        f"Name it with {option.get(name, '--score')} COL."
+        f"Name the column of the {names.get(name, 'score')}s (--{names.get(name, 'score')} COL)."
     )
 
 

@@ -42,7 +42,7 @@ def read_clients(
         values.append(examples.scores)
         if columns.client is not None:
             names.append(text(batch, columns.client))
-    everything = Examples.of(
+    everything = Examples(
         np.concatenate([np.zeros(0, np.uint8), *labels]), np.concatenate([np.zeros(0), *values])
     ).require_rows()
     if columns.client is None:
@@ -88,7 +88,7 @@ def _checked_batches(
     coding, rows = LabelReader(columns), 0
     for batch in batches(path, columns, columns.names):
         try:
-            examples = Examples.of(coding.read(batch), scores(batch, columns))
+            examples = Examples(coding.read(batch), scores(batch, columns))
         except ScoreOutOfRange as error:
             raise _out_of_range(path, columns, rows) from error
         except ValueMissing as error:

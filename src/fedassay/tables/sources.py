@@ -104,8 +104,8 @@ def _trouble(path: Path) -> str:
         return "not a readable Parquet table (values withheld). Check the file, or save it as CSV."
     return (
         "not a readable CSV table in UTF-8: rows differ in length, or a column changes its type on "
-        "the way (values withheld). Check the file, --separator and --decimal, or save it as "
-        "Parquet."
+        "the way (values withheld). Check the file, its separator and decimal mark "
+        "(--separator, --decimal), or save it as Parquet."
     )
 
 

@@ -124,7 +124,7 @@ def _request(
         colluders=0 if names[privacy] is Privacy.LOCAL else values.colluders(sites or 0),
         model_digest=values.text("model-digest") or None,
     )
-    if request.privacy is Privacy.LOCAL:
+    if request.privacy.is_local:
         # Under local privacy each example is a report; sites only carry them.
         return replace(request, clients=request.examples)
     minimum = request.minimum_reports or _DEFAULT_HONEST + request.colluders
@@ -140,14 +140,8 @@ def fewest_sites(survey: Survey, route: Route) -> int:
 
 def _check_privacy(survey: Survey, privacy: str) -> None:
     """Raise unless a survey file and the named privacy model agree."""
-    exact = survey.epsilon is None
-    fits = {
-        Privacy.SECURE.value: exact,
-        "trusted-server": exact,
-        Privacy.LOCAL.value: survey.is_local,
-        Privacy.DISTRIBUTED.value: not exact and not survey.is_local,
-    }
-    if not fits.get(privacy, False):
+    by_trust = privacy == "trusted-server" and not survey.privacy.spends_epsilon
+    if privacy != survey.privacy.value and not by_trust:
         raise SettingInvalid(
             f"the survey file and privacy={privacy[:40]!r} disagree: the file says "
             f"{survey.guarantee.sentence()!r} Set privacy to what the file is for."
