@@ -72,7 +72,10 @@ def test_a_pipeline_adds_up(run: Run) -> None:
     ("arguments", "words"),
     [
         ((), "neither"),
-        (("--privacy", "local", "--clients", 100), "(--epsilon 1) or target_error=0.005 (--target-error"),
+        (
+            ("--privacy", "local", "--clients", 100),
+            "(--epsilon 1) or target_error=0.005 (--target-error",
+        ),
         (("--privacy", "local", "--target-error", 0.1), "both open"),
         (("--privacy", "secure", "--epsilon", 1, "--clients", 100), "spend no epsilon"),
         (("--clients", 100, "--target-error", 0), "between 0 and 1"),

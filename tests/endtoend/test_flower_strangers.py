@@ -157,7 +157,10 @@ def test_strangers_and_hostile_questions_are_refused_over_real_processes(tmp_pat
                 line = f"Without site {name}: declined stage"
                 assert line in run.log
                 assert "SurveyRefused: this client" in federation.log(name)
-            assert word in run.log
+                # The site's own log says why; the server learns that it declined, no more.
+                assert word in federation.log(name)
+            assert "SiteDeclined" in run.log
+            assert "SurveyRefused" not in run.log
             # One line says why.
             assert "The run failed. " in run.log
             assert "Traceback" not in run.log + federation.log("superlink")

@@ -20,11 +20,12 @@ ANSWER = """
 from pathlib import Path
 import sys
 import fedassay
+from fedassay import client
 from fedassay.ledger import Ledger, LedgerAccount, Part
 from fedassay.survey_json import load_survey
 
 survey, ledger, report = map(Path, sys.argv[1:])
-answer = fedassay.answer(
+answer = client.answer(
     load_survey(survey),
     fedassay.Examples([0, 0, 1], [0.2, 0.4, 0.9]),
     randomness=fedassay.SystemRandomness(),
