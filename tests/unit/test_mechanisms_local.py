@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from fedassay.errors import SettingInvalid
 from fedassay.mechanisms import RandomizedResponse, UnaryEncoding
@@ -168,3 +169,23 @@ def test_an_epsilon_that_means_nothing_is_refused(epsilon: Fraction) -> None:
 def test_randomised_response_needs_a_cell() -> None:
     with pytest.raises(SettingInvalid):
         RandomizedResponse(Fraction(1), 0)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
+@pytest.mark.parametrize(("held", "reports"), [(0, 1000), (300, 1000), (1000, 1000)])
+def test_the_law_of_a_counter_is_that_of_its_coins(
+    epsilon: Fraction, held: int, reports: int
+) -> None:
+    """Whoever holds the value shows it with p, everybody else with q: scipy's binomials."""
+    response = RandomizedResponse(epsilon, 3)
+    unary = UnaryEncoding(epsilon)
+    for mechanism, p, q in (
+        (unary, 0.5, float(unary.q)),
+        (response, float(response.p), float(response.q)),
+    ):
+        law = mechanism.law()
+        mean = binom.mean(held, p) + binom.mean(reports - held, q)
+        variance = binom.var(held, p) + binom.var(reports - held, q)
+        assert law.gain * held + law.offset * reports == pytest.approx(mean)
+        said = reports * law.variance_per_report + held * law.variance_per_hit
+        assert said == pytest.approx(variance)

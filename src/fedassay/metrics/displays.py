@@ -1,5 +1,6 @@
 """Curves drawn as scikit-learn draws them, with a band for what is not known."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Any, Self
@@ -14,16 +15,16 @@ from fedassay.metrics.curves import Curve, precision_recall_curve, roc_curve
 from fedassay.metrics.roc_auc import roc_auc
 
 
-class Display:
+class Display(ABC):
     """What a notebook and a terminal show of a drawing: the figure, and one line."""
 
     __slots__ = ()
     ax_: Any
     name: str
 
+    @abstractmethod
     def figures(self) -> str:
         """The drawing's main figure, in words."""
-        raise NotImplementedError
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}: {self.figures()}>"
