@@ -456,7 +456,18 @@ def test_a_stage_asked_twice_is_answered_alike_and_charged_once(folder: Path) ->
     assert assessment.tally.counters.tolist() == exact_sum(assessment, sites).tolist()
 
 
-def test_a_survey_changed_on_the_way_is_refused_and_not_charged(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b'"colluders":0', b'"colluders":1'),
+        # Nothing but the fingerprint changes: the same cells would be counted.
+        (b'"model_digest":null', b'"model_digest":"' + b"ab" * 32 + b'"'),
+    ],
+    ids=["colluders", "model"],
+)
+def test_a_survey_changed_on_the_way_is_refused_and_not_charged(
+    folder: Path, before: bytes, after: bytes
+) -> None:
     sites = hospitals(folder)
 
     def changed(node: int, stage: str, message: Message) -> Message:
@@ -464,7 +475,7 @@ def test_a_survey_changed_on_the_way_is_refused_and_not_charged(folder: Path) ->
             fields = message.content.config_records["fedassay"]
             survey = fields["survey"]
             assert isinstance(survey, bytes)
-            fields["survey"] = survey.replace(b'"colluders":0', b'"colluders":1')
+            fields["survey"] = survey.replace(before, after)
             assert fields["survey"] != survey
         return message
 
