@@ -11,7 +11,7 @@ from examples.four_hospitals.hospitals import LABEL, SCORE
 from flwr.app import Message
 from typer.testing import CliRunner
 
-from fedassay import Grid, Hierarchy, Polya, Survey
+from fedassay import ClientPolicy, Grid, Hierarchy, Polya, Survey
 from fedassay.cli.app import app
 from fedassay.engines.flower import client_app, conversation
 from fedassay.engines.flower.agreement import Agreement, default_colluders
@@ -21,7 +21,13 @@ from fedassay.engines.flower.records import read_reply as reply_of
 from fedassay.engines.flower.settings import RunSettings
 from fedassay.engines.flower.site import Site
 from fedassay.engines.flower.site_setup import SiteOptions, make_roster, prepare_site
-from fedassay.errors import FileInvalid, LedgerInvalid, RoundAborted, SettingInvalid
+from fedassay.errors import (
+    FileInvalid,
+    LedgerInvalid,
+    RoundAborted,
+    SettingInvalid,
+    SurveyRefused,
+)
 from fedassay.files import canonical
 from fedassay.ledger import Budget, Charge, Ledger
 from fedassay.mechanisms import Privacy
@@ -289,3 +295,11 @@ def test_a_floor_is_a_third_of_the_roster_and_at_least_one(tmp_path: Path) -> No
     assert Site.from_config(configs[1]).colluders == 2
     spoiled(configs[1], r"^# colluders = 1$", "colluders = 3")
     assert Site.from_config(configs[1]).colluders == 3
+
+
+def test_a_floor_under_colluders_holds_for_the_survey_itself() -> None:
+    """A report that travels without secure aggregation has no terms that would be refused."""
+    policy = ClientPolicy(colluders=1, smallest_cohort=3)
+    policy.check(distributed(Fraction(1), minimum=4, colluders=1))
+    with pytest.raises(SurveyRefused, match="survey withstands 0"):
+        policy.check(distributed(Fraction(1), minimum=5, colluders=0))
