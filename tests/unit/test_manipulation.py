@@ -72,7 +72,8 @@ def test_no_attack_leaves_its_range_and_the_worst_ones_reach_its_ends() -> None:
     for name in seen[0]:
         low, high = ranges[name]
         values = [value[name] for value in seen]
-        # Areas of tied scores are interpolated within a cell: a little wider, never narrower.
+        # Rows tie where the histogram interpolates inside a cell: for these two an attack may pass
+        # the range by as much, so that it is not strict.
         slack = 0.03 if name in ("roc_auc", "ks") else 0.0
         assert low - slack - 1e-12 <= min(values), name
         assert max(values) <= high + slack + 1e-12, name

@@ -12,6 +12,9 @@ value that the honest counts and up to `rows` rows of the worst kind can have to
   true positive to i / (rank + b), and a false positive's own precision is at least 0.
 - KS: the two distribution functions move by at most a / (P + a) and b / (N + b).
 - Brier score, log loss and prevalence are means: false rows have the least or the largest loss.
+
+Counts stand for rows, so ROC AUC and KS of the rows themselves, tied where a cell is
+interpolated, may leave their range by what binning leaves open.
 """
 
 from collections.abc import Callable, Mapping, Sequence
