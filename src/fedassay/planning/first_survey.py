@@ -49,7 +49,7 @@ def first_grid(thresholds: Sequence[float] = ()) -> Grid:
     """Octaves in two parts each, even cells of 1/64 in the middle, thresholds on edges.
 
     >>> first_grid().cells
-    204
+    202
     """
     octaves = Grid.octaves(_PARTS)
     middle = np.arange(1, _MIDDLE) / _MIDDLE
