@@ -5,8 +5,8 @@ at a set share of positives. The truth is the metric of the expected counts.
 
 False-alarm rate: an interval passes when its hits lie in [b(0.93), b(0.97)], where b(c) is
 the binomial quantile at 1e-8 below or above for a coverage of c, over 1,200 resamples. With
-18 checks, a true coverage within 93 to 97 % fails a run with probability below 18 * 1e-8 < 1e-6. With
-FEDASSAY_VERIFY=1 the sample is 2,000 resamples and the observed share itself must lie within
+18 checks, a true coverage within 93 to 97 % fails a run with probability below 18 * 1e-8 < 1e-6.
+With FEDASSAY_VERIFY=1 the sample is 2,000 resamples and the observed share itself must lie within
 93 to 97 %.
 """
 
