@@ -137,10 +137,11 @@ def from_moments(
     steps = FixedPoint(most_sites).steps
     k, total, squares, variances, variance_squares = _read(sums, steps, most_sites)
     require_honest(k, colluders)
-    mean, variance = total / k, variances / k
-    # Rounding may leave a sum of squares a step below what the other sums allow.
+    mean, variance = total / k, max(variances / k, 0.5 / steps[2])
+    # Rounding may leave a sum of squares a step below what the other sums allow, and of a small
+    # variance nothing: then it is taken for half a step.
     s2 = max((squares - total**2 / k) / (k - 1), 0.0)
-    moments = _Moments(k, s2, variance, max(variance_squares, variances**2 / k))
+    moments = _Moments(k, s2, variance, max(variance_squares, k * variance**2))
     tau2 = max(s2 - variance, 0.0)
     scale = scale_of(metric)
     new_site = moments.new_site(mean)
@@ -151,7 +152,7 @@ def from_moments(
         effect=mean,
         interval=ends_of(scale, Student(mean, sqrt(s2 / k), k - 1), confidence),
         tau=sqrt(tau2),
-        i2=tau2 / (tau2 + variance) if tau2 + variance > 0.0 else 0.0,
+        i2=tau2 / (tau2 + variance),
         prediction=ends_of(scale, new_site, confidence),
         how="secure moments: unweighted mean, Hedges-Olkin, confidence distribution of tau",
         notes=few_sites(k),
@@ -185,12 +186,10 @@ class _Moments:
 
     def new_site(self, mean: float) -> NormalMixture:
         """A new site's true effect."""
-        least = max(self.variance, 1e-12)
         squares = self.s2 * (self.k - 1)
-        tau = distribution_of(self.below, squares, least, self.k - 1)
+        tau = distribution_of(self.below, squares, self.variance, self.k - 1)
         spread = tau.tau2 + (tau.tau2 + self.variance) / self.k
-        means = np.full_like(tau.tau2, mean)
-        return NormalMixture(means, np.sqrt(np.maximum(spread, 1e-24)), tau.weights)
+        return NormalMixture(np.full_like(tau.tau2, mean), np.sqrt(spread), tau.weights)
 
 
 def _read(
