@@ -110,7 +110,7 @@ def confusion_counts(histogram: ScoreHistogram, threshold: float) -> dict[str, E
     """
     at = confusion(histogram, threshold)
     return {
-        name: _from_quad(at, itemgetter(index), _unit(index), _Kind(Shape.PLAIN))
+        name: from_confusion(at, itemgetter(index), _unit(index), Kind(Shape.PLAIN))
         for index, name in enumerate(("tp", "fp", "fn", "tn"))
     }
 
@@ -123,7 +123,7 @@ def accuracy(histogram: ScoreHistogram, threshold: float) -> Estimate:
     0.75
     """
     at = confusion(histogram, threshold)
-    return _proportion(at, _accuracy, (1.0, 0.0, 0.0, 1.0), (1.0, 1.0, 1.0, 1.0), "examples")
+    return proportion(at, _accuracy, (1.0, 0.0, 0.0, 1.0), (1.0, 1.0, 1.0, 1.0), "examples")
 
 
 def precision(histogram: ScoreHistogram, threshold: float) -> Estimate:
@@ -135,7 +135,7 @@ def precision(histogram: ScoreHistogram, threshold: float) -> Estimate:
     """
     at = confusion(histogram, threshold)
     where = f"examples above threshold {threshold:g}"
-    return _proportion(at, _precision, (1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 0.0, 0.0), where)
+    return proportion(at, _precision, (1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 0.0, 0.0), where)
 
 
 def recall(histogram: ScoreHistogram, threshold: float) -> Estimate:
@@ -146,7 +146,7 @@ def recall(histogram: ScoreHistogram, threshold: float) -> Estimate:
     0.5
     """
     at = confusion(histogram, threshold)
-    return _proportion(at, _recall, (1.0, 0.0, 0.0, 0.0), (1.0, 0.0, 1.0, 0.0), "positives")
+    return proportion(at, _recall, (1.0, 0.0, 0.0, 0.0), (1.0, 0.0, 1.0, 0.0), "positives")
 
 
 def specificity(histogram: ScoreHistogram, threshold: float) -> Estimate:
@@ -157,7 +157,7 @@ def specificity(histogram: ScoreHistogram, threshold: float) -> Estimate:
     0.5
     """
     at = confusion(histogram, threshold)
-    return _proportion(at, _specificity, (0.0, 0.0, 0.0, 1.0), (0.0, 1.0, 0.0, 1.0), "negatives")
+    return proportion(at, _specificity, (0.0, 0.0, 0.0, 1.0), (0.0, 1.0, 0.0, 1.0), "negatives")
 
 
 def f_beta(histogram: ScoreHistogram, threshold: float, *, beta: float = 1.0) -> Estimate:
@@ -176,7 +176,7 @@ def f_beta(histogram: ScoreHistogram, threshold: float, *, beta: float = 1.0) ->
         return _ratio((1.0 + square) * tp, (1.0 + square) * tp + square * fn + fp)
 
     at = confusion(histogram, threshold)
-    divisor = _weights(at, (1.0 + square, 1.0, square, 0.0))
+    divisor = confusion_weights(at, (1.0 + square, 1.0, square, 0.0))
     tp, fp, fn, _ = at.counts
     bottom = (1.0 + square) * tp + square * fn + fp
     undefined = why_undefined(histogram, divisor, "positives, true or predicted,", size=bottom)
@@ -189,7 +189,7 @@ def f_beta(histogram: ScoreHistogram, threshold: float, *, beta: float = 1.0) ->
         _ratio(-square * score, bottom),
         0.0,
     )
-    return _from_quad(at, value, slope, _Kind(Shape.LOGIT, max(bottom / (1.0 + square), 1.0)))
+    return from_confusion(at, value, slope, Kind(Shape.LOGIT, max(bottom / (1.0 + square), 1.0)))
 
 
 def f1(histogram: ScoreHistogram, threshold: float) -> Estimate:
@@ -220,7 +220,7 @@ def balanced_accuracy(histogram: ScoreHistogram, threshold: float) -> Estimate:
         -0.5 * tp / (tp + fn) ** 2,
         0.5 * fp / (fp + tn) ** 2,
     )
-    return _from_quad(at, _balanced, slope, _Kind(Shape.LOGIT, max(min(tp + fn, fp + tn), 1.0)))
+    return from_confusion(at, _balanced, slope, Kind(Shape.LOGIT, max(min(tp + fn, fp + tn), 1.0)))
 
 
 def mcc(histogram: ScoreHistogram, threshold: float) -> Estimate:
@@ -234,7 +234,7 @@ def mcc(histogram: ScoreHistogram, threshold: float) -> Estimate:
     tp, fp, fn, tn = at.counts
     sides = (tp + fp, tp + fn, tn + fp, tn + fn)
     for (side, of), size in zip(_SIDES.items(), sides, strict=True):
-        undefined = why_undefined(histogram, _weights(at, side), of, size=size)
+        undefined = why_undefined(histogram, confusion_weights(at, side), of, size=size)
         if undefined is not None:
             return undefined
     value, root = _mcc(at.counts), sqrt(sides[0] * sides[1] * sides[2] * sides[3])
@@ -245,36 +245,50 @@ def mcc(histogram: ScoreHistogram, threshold: float) -> Estimate:
         -fp / root - pull[1] - pull[3],
         tp / root - pull[2] - pull[3],
     )
-    return _from_quad(at, _mcc, slope, _Kind(Shape.PLAIN))
+    return from_confusion(at, _mcc, slope, Kind(Shape.PLAIN))
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
+class Kind:
+    """How the interval of a figure at a threshold is drawn."""
+
     shape: Shape
     trials: float = inf
 
 
-def _proportion(
+def proportion(
     at: Confusion,
     value: Callable[[ConfusionCounts], float],
     top: ConfusionCounts,
     bottom: ConfusionCounts,
     of: str,
 ) -> Estimate:
-    """A ratio of sums of confusion counts, with a score interval."""
+    """A ratio of sums of confusion counts, with a score interval.
+
+    >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    >>> at, top, bottom = confusion(h, 0.3), (0.0, 1.0, 0.0, 0.0), (0.0, 1.0, 0.0, 1.0)
+    >>> proportion(at, lambda quad: quad[1] / (quad[1] + quad[3]), top, bottom, "negatives").value
+    0.5
+    """
     trials = sum(b * c for b, c in zip(bottom, at.counts, strict=True))
-    undefined = why_undefined(at.histogram, _weights(at, bottom), of, size=trials)
+    undefined = why_undefined(at.histogram, confusion_weights(at, bottom), of, size=trials)
     if undefined is not None:
         return undefined
     share = value(at.counts)
     slope = tuple((t - share * b) / trials for t, b in zip(top, bottom, strict=True))
-    return _from_quad(at, value, slope, _Kind(Shape.SCORE, trials))
+    return from_confusion(at, value, slope, Kind(Shape.SCORE, trials))
 
 
-def _from_quad(
-    at: Confusion, value: Callable[[ConfusionCounts], float], slope: tuple[float, ...], kind: _Kind
+def from_confusion(
+    at: Confusion, value: Callable[[ConfusionCounts], float], slope: tuple[float, ...], kind: Kind
 ) -> Estimate:
-    """An estimate from a function of the confusion counts and its gradient."""
+    """An estimate from a function of the confusion counts and its gradient.
+
+    >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    >>> at, kind = confusion(h, 0.3), Kind(Shape.PLAIN)
+    >>> from_confusion(at, lambda quad: quad[0] + quad[1], (1.0, 1.0, 0.0, 0.0), kind).value
+    3.0
+    """
     centre = value(at.counts)
     total = sum(at.counts)
     mean = sum(c * g for c, g in zip(at.counts, slope, strict=True))
@@ -297,11 +311,16 @@ def _from_quad(
 def _noise_sd(at: Confusion, slope: tuple[float, ...]) -> float:
     if at.histogram.noise.is_zero:
         return 0.0
-    return sqrt(at.histogram.noise.variance(_weights(at, slope)))
+    return sqrt(at.histogram.noise.variance(confusion_weights(at, slope)))
 
 
-def _weights(at: Confusion, slope: tuple[float, ...]) -> FloatArray:
-    """A sum over the confusion counts as weights of the histogram's counts, label x bucket."""
+def confusion_weights(at: Confusion, slope: tuple[float, ...]) -> FloatArray:
+    """A sum over the confusion counts as weights of the histogram's counts, label x bucket.
+
+    >>> h = ScoreHistogram(np.array([0.0, 0.5, 1.0]), np.ones((2, 2)))
+    >>> confusion_weights(confusion(h, 0.5), (1.0, 0.0, 0.0, 0.0)).tolist()  # true positives
+    [[0.0, 0.0], [0.0, 1.0]]
+    """
     negatives = slope[3] + (slope[1] - slope[3]) * at.above[0]
     positives = slope[2] + (slope[0] - slope[2]) * at.above[1]
     return np.stack([negatives, positives])

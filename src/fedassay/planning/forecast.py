@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from enum import Enum
 from math import hypot, inf
 
-import numpy as np
-
 from fedassay.decoding import DecodeOptions, join_levels, level_variance
 from fedassay.estimate import Estimate, NotEnoughData, check_confidence, normal_quantile
 from fedassay.extras import needed_for
@@ -144,10 +142,7 @@ def expected_histogram(
         if isinstance(survey.level_policy, OneLevel)
         else [1.0] * hierarchy.levels
     )
-    values = tuple(
-        np.add.reduceat(counts, hierarchy.starts(level), axis=1)
-        for level in range(hierarchy.levels)
-    )
+    values = hierarchy.climb(counts)
     variances = tuple(
         level_variance(
             mechanism.law(),
