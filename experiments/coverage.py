@@ -4,12 +4,9 @@ Trials are kept in experiments/results, by the digest of the package's sources: 
 stopped goes on where it was, and a run after a change starts anew.
 """
 
-import hashlib
-import sys
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -25,7 +22,7 @@ from experiments.crowded import (
     quantile_thresholds,
     table_names,
 )
-from experiments.data import ROOT
+from experiments.kept import keep, place, run_all, seed_of
 from experiments.resampled import SortedRows, exact_metrics
 from experiments.trials import SETTINGS, Reader, Setting, default_design, small_settings
 from experiments.verdicts import ANSWERED, NOT_ENOUGH, TOO_COARSE, Trials
@@ -33,10 +30,8 @@ from fedassay.errors import SettingInvalid
 from fedassay.estimate import Estimate
 from fedassay.examples import FloatArray
 
-RESULTS = ROOT / "experiments" / "results"
 TRIALS = 400
 _CHUNK = 25
-_SEED = 20_261_116
 
 
 class Job(NamedTuple):
@@ -49,18 +44,7 @@ class Job(NamedTuple):
     @property
     def path(self) -> Path:
         """Where they are kept."""
-        words = f"{self.table} {self.setting.name} {self.chunk:03d}"
-        return folder() / (words.replace(" ", "_").replace("/", "-") + ".npz")
-
-
-@lru_cache(maxsize=1)
-def folder() -> Path:
-    """The results of these very sources."""
-    digest = hashlib.sha256()
-    scripts = [ROOT / "experiments" / f"{name}.py" for name in ("crowded", "resampled", "trials")]
-    for path in sorted((ROOT / "src" / "fedassay").rglob("*.py")) + scripts:
-        digest.update(path.read_bytes())
-    return RESULTS / digest.hexdigest()[:12]
+        return place(self.table, self.setting.name, f"{self.chunk:03d}")
 
 
 def settings_of(table: str) -> tuple[Setting, ...]:
@@ -91,8 +75,7 @@ def measure(job: Job) -> float:
     names = list(population)
     found = np.full((_CHUNK, len(names), len(Trials.COLUMNS)), np.nan)
     for trial in range(_CHUNK):
-        key = hashlib.sha256(f"{job.table}/{job.setting.name}".encode()).digest()[:4]
-        seed = [_SEED, int.from_bytes(key, "big"), job.chunk, trial]
+        seed = seed_of(job.table, job.setting.name, job.chunk, trial)
         generator = np.random.default_rng(seed)
         counts = rows.drawn(generator)
         truth = exact_metrics(rows.distinct, counts, read_at)
@@ -100,16 +83,13 @@ def measure(job: Job) -> float:
             estimates = reader.estimates(counts, read_at, generator)
         except SettingInvalid:  # the first survey found nothing but noise
             estimates = {}
-        for place, name in enumerate(names):
-            found[trial, place] = _kept(estimates.get(name), truth[name], population[name])
-    job.path.parent.mkdir(parents=True, exist_ok=True)
-    partial = job.path.with_suffix(".part.npz")
-    np.savez_compressed(partial, names=np.array(names), trials=found)
-    partial.rename(job.path)
+        for metric, name in enumerate(names):
+            found[trial, metric] = _columns(estimates.get(name), truth[name], population[name])
+    keep(job.path, names=np.array(names), trials=found)
     return time.monotonic() - began
 
 
-def _kept(estimate: Estimate | None, truth: float, population: float) -> FloatArray:
+def _columns(estimate: Estimate | None, truth: float, population: float) -> FloatArray:
     if estimate is None or not estimate.is_available:
         coarse = type(estimate).__name__ == "TooCoarse"
         rest = [np.nan] * 5
@@ -125,26 +105,6 @@ def jobs(arguments: Namespace) -> Iterator[Job]:
             for setting in settings_of(table):
                 if not arguments.settings or setting.name in arguments.settings:
                     yield Job(table, setting, chunk)
-
-
-def run(todo: list[Job], *, processes: int, minutes: float) -> None:
-    """Measure what is not there yet, until the time is up."""
-    began, seconds, done = time.monotonic(), 0.0, 0
-    waiting, running = list(todo), set[Future[float]]()
-    with ProcessPoolExecutor(processes) as pool:
-        while waiting or running:
-            late = time.monotonic() - began > 60.0 * minutes
-            while waiting and len(running) < processes and not late:
-                running.add(pool.submit(measure, waiting.pop(0)))
-            if not running:
-                break
-            finished, running = wait(running, return_when=FIRST_COMPLETED)
-            for future in finished:
-                seconds += future.result()
-                done += 1
-            left = seconds / done * len(waiting) / processes
-            message = f"{done} of {len(todo)} parts, {left / 60:.0f} min left"
-            print(f"{time.strftime('%H:%M:%S')} {message}", file=sys.stderr, flush=True)
 
 
 def gathered(table: str, setting: Setting, trials: int) -> Trials | None:
@@ -178,7 +138,7 @@ def main() -> None:
     arguments = parser.parse_args()
     wanted = list(jobs(arguments))
     todo = [job for job in wanted if not job.path.exists()]
-    run(todo, processes=arguments.processes, minutes=arguments.minutes)
+    run_all(todo, measure, processes=arguments.processes, minutes=arguments.minutes)
     pairs = dict.fromkeys((job.table, job.setting) for job in wanted)
     found = [gathered(table, setting, arguments.trials) for table, setting in pairs]
     text = coverage_page([each for each in found if each is not None], arguments.metrics)

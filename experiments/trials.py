@@ -69,6 +69,25 @@ def default_design(request: SurveyRequest) -> SurveyDesign:
     return SurveyDesign(first_survey(request), DecodeOptions())
 
 
+PAPER, ONE_STEP, TWO_STEPS, DEFAULT = "paper", "one step", "two steps", "default"
+
+
+def designs(setting: Setting, rows: int, asked: tuple[float, ...]) -> dict[str, SurveyDesign]:
+    """The paper's preset, and the default one in one step and in two."""
+    request = setting.request(rows, asked)
+    return {
+        PAPER: design_survey(setting.request(rows, asked, Preset.PAPER)),
+        ONE_STEP: design_survey(request),
+        TWO_STEPS: SurveyDesign(first_survey(request), DecodeOptions()),
+    }
+
+
+def chosen(setting: Setting, rows: int, asked: tuple[float, ...]) -> str:
+    """Which of them is chosen when nothing is said about steps."""
+    survey = default_design(setting.request(rows, asked)).survey
+    return TWO_STEPS if isinstance(survey.step, FirstOfTwo) else ONE_STEP
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Reader:
     """Asks a table's rows, drawn again or not, as one design says."""

@@ -20,7 +20,7 @@ NEVER_WIDE = 5e-5
 """A half-width that no shown digit is lost by: never called too wide."""
 FEWEST = 20
 """Answers that a spread is measured from."""
-_ROUNDING = 1e-12
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,7 +85,7 @@ class Cell:
     @property
     def width(self) -> float:
         """The median half-width over the oracle's."""
-        return self.half_width / self.oracle if self.oracle > 0.0 else np.inf
+        return self.half_width / self.oracle if self.oracle > _ROUNDING else np.nan
 
     @property
     def chance(self) -> float:
@@ -98,8 +98,14 @@ class Cell:
 
     @property
     def is_wide(self) -> bool:
-        """More than 1.5 times as wide as an oracle's, and visibly so."""
-        return self.answers >= FEWEST and self.half_width > max(AT_MOST * self.oracle, NEVER_WIDE)
+        """More than 1.5 times as wide as an oracle's, and visibly so.
+
+        Where no trial errs by anything, as with no rows above a threshold, an oracle knows
+        what nobody can, and nothing is said.
+        """
+        if self.answers < FEWEST or self.oracle < _ROUNDING:
+            return False
+        return self.half_width > max(AT_MOST * self.oracle, NEVER_WIDE)
 
 
 def cell_of(trials: Trials, metric: str, whose: str) -> Cell | None:
