@@ -1,8 +1,8 @@
 """How many rows a validation needs, before it begins.
 
 The four criteria of pmvalsampsize (Riley et al. 2021, Statistics in Medicine 40, 4230-4251, and
-2024, BMJ 384, e074821), each the fewest rows whose 95 % interval is no wider than wanted. They treat
-all rows as one sample: `fedassay.sites.how_many_sites` asks about sites.
+2024, BMJ 384, e074821), each the fewest rows whose 95 % interval is no wider than wanted. They
+treat all rows as one sample: `fedassay.sites.how_many_sites` asks about sites.
 """
 
 from collections.abc import Callable, Mapping
