@@ -24,11 +24,12 @@ from experiments.crowded import (
 )
 from experiments.kept import keep, place, run_all, seed_of
 from experiments.resampled import SortedRows, exact_metrics
-from experiments.trials import SETTINGS, Reader, Setting, default_design, small_settings
+from experiments.trials import SETTINGS, Reader, Setting, small_settings
 from experiments.verdicts import ANSWERED, NOT_ENOUGH, TOO_COARSE, Trials
 from fedassay.errors import SettingInvalid
 from fedassay.estimate import Estimate
 from fedassay.examples import FloatArray
+from fedassay.planning.search import design_survey
 
 TRIALS = 400
 _CHUNK = 25
@@ -63,7 +64,7 @@ def _rows(table: str) -> tuple[SortedRows, dict[str, float], dict[str, float]]:
 def _reader(table: str, setting: Setting) -> Reader:
     rows, read_at, _ = _rows(table)
     asked = asked_thresholds(table, read_at)
-    design = default_design(setting.request(len(rows), asked))
+    design = design_survey(setting.request(len(rows), asked))
     return Reader.of(design, rows, asked, setting.sites or len(rows))
 
 

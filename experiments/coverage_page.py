@@ -29,8 +29,11 @@ def _sections(found: list[Trials], cells: list[Cell]) -> Iterator[str]:
     sizes = sorted({len(trials.values) for trials in found})
     trials = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
     low = sorted((cell for cell in cells if cell.is_low(len(cells))), key=lambda cell: cell.share)
-    wide = sorted((cell for cell in cells if cell.is_wide), key=lambda cell: -cell.width)
+    wide = sorted(
+        (cell for cell in cells if cell.is_wide(len(cells))), key=lambda cell: -cell.width
+    )
     below = [cell for cell in cells if cell.answers and cell.share < AT_LEAST]
+    wider = [cell for cell in cells if cell.width > AT_MOST and cell.half_width > NEVER_WIDE]
     yield (
         "# Coverage of 95 % intervals\n\n"
         "Written by `python -m experiments.coverage`; every figure comes from one run. "
@@ -49,14 +52,16 @@ def _sections(found: list[Trials], cells: list[Cell]) -> Iterator[str]:
         f"chance below {100 * FALSE_ALARMS:g} %.\n"
         f"- *Too wide*: the median half-width is more than {AT_MOST:g} times 1.96 standard "
         "deviations of the errors around their mean, which an oracle that knows the bias would "
-        f"use; half-widths below {NEVER_WIDE:g}, which change no shown digit, are let be.\n"
+        "use, beyond the luck of that standard deviation, by the same rule; half-widths below "
+        f"{NEVER_WIDE:g}, which change no shown digit, are let be.\n"
         "- *No answer*: the outcome is “not enough data” or “too coarse”; shares are of those "
         "that answer."
     )
     yield (
         "## Verdict\n\n"
-        f"{len(low)} of {len(cells):,} cells are too low, {len(wide)} too wide; {len(below)} have "
-        f"a share below {100 * AT_LEAST:g} %, luck included."
+        f"{len(low)} of {len(cells):,} cells are too low, {len(wide)} too wide. Luck included, "
+        f"{len(below)} have a share below {100 * AT_LEAST:g} %, and {len(wider)} are more than "
+        f"{AT_MOST:g} times as wide as the oracle's."
     )
     yield "### By setting\n\n" + _by(cells, lambda cell: cell.setting, "setting")
     yield "### By metric\n\n" + _by(cells, lambda cell: cell.metric.partition("@")[0], "metric")
@@ -73,6 +78,10 @@ def _sections(found: list[Trials], cells: list[Cell]) -> Iterator[str]:
         yield from _setting(setting, of_setting)
 
 
+def _those(cells: list[Cell], verdict: Callable[[Cell, int], bool]) -> list[Cell]:
+    return [cell for cell in cells if verdict(cell, len(cells))]
+
+
 def _by(cells: list[Cell], key: Callable[[Cell], str], title: str) -> str:
     body = []
     for group in dict.fromkeys(map(key, cells)):
@@ -83,7 +92,7 @@ def _by(cells: list[Cell], key: Callable[[Cell], str], title: str) -> str:
                 group,
                 str(len(inside)),
                 str(sum(cell.is_low(len(cells)) for cell in inside)),
-                str(sum(cell.is_wide for cell in inside)),
+                str(sum(cell.is_wide(len(cells)) for cell in inside)),
                 _percent(min((cell.share for cell in inside if cell.answers), default=nan)),
                 _percent(sum(cell.not_enough for cell in inside) / trials),
                 _percent(sum(cell.too_coarse for cell in inside) / trials),

@@ -6,15 +6,14 @@ from fractions import Fraction
 import numpy as np
 
 from experiments.resampled import SortedRows, on_grid
-from fedassay.decoding import DecodeOptions, decode
+from fedassay.decoding import decode
 from fedassay.draws import draw_tally
 from fedassay.estimate import Estimate
 from fedassay.examples import IntArray
 from fedassay.histogram import ScoreHistogram
 from fedassay.mechanisms import Privacy
 from fedassay.metrics.named import named_metrics
-from fedassay.planning.first_survey import first_survey
-from fedassay.planning.request import Preset, SurveyRequest
+from fedassay.planning.request import Preset, Steps, SurveyRequest
 from fedassay.planning.search import SurveyDesign, design_survey
 from fedassay.planning.second_survey import second_survey
 from fedassay.survey_steps import FirstOfTwo
@@ -37,7 +36,12 @@ class Setting:
         return f"{self.privacy.value}{spent}"
 
     def request(
-        self, rows: int, thresholds: tuple[float, ...], preset: Preset = Preset.DEFAULT
+        self,
+        rows: int,
+        thresholds: tuple[float, ...],
+        *,
+        steps: Steps = Steps.AUTO,
+        preset: Preset = Preset.DEFAULT,
     ) -> SurveyRequest:
         """What is asked of the planner, for a table of so many rows."""
         return SurveyRequest(
@@ -46,6 +50,7 @@ class Setting:
             clients=self.sites or rows,
             examples=rows,
             thresholds=thresholds,
+            steps=steps,
             preset=preset,
         )
 
@@ -62,29 +67,21 @@ def small_settings(sites: int) -> tuple[Setting, ...]:
     return tuple(Setting(Privacy.DISTRIBUTED, epsilon, sites) for epsilon in epsilons)
 
 
-def default_design(request: SurveyRequest) -> SurveyDesign:
-    """What the planner chooses when nothing is said about steps."""
-    if request.preset is Preset.PAPER or not request.privacy.spends_epsilon:
-        return design_survey(request)
-    return SurveyDesign(first_survey(request), DecodeOptions())
-
-
 PAPER, ONE_STEP, TWO_STEPS, DEFAULT = "paper", "one step", "two steps", "default"
 
 
 def designs(setting: Setting, rows: int, asked: tuple[float, ...]) -> dict[str, SurveyDesign]:
     """The paper's preset, and the default one in one step and in two."""
-    request = setting.request(rows, asked)
     return {
-        PAPER: design_survey(setting.request(rows, asked, Preset.PAPER)),
-        ONE_STEP: design_survey(request),
-        TWO_STEPS: SurveyDesign(first_survey(request), DecodeOptions()),
+        PAPER: design_survey(setting.request(rows, asked, steps=Steps.ONE, preset=Preset.PAPER)),
+        ONE_STEP: design_survey(setting.request(rows, asked, steps=Steps.ONE)),
+        TWO_STEPS: design_survey(setting.request(rows, asked, steps=Steps.TWO)),
     }
 
 
 def chosen(setting: Setting, rows: int, asked: tuple[float, ...]) -> str:
     """Which of them is chosen when nothing is said about steps."""
-    survey = default_design(setting.request(rows, asked)).survey
+    survey = design_survey(setting.request(rows, asked)).survey
     return TWO_STEPS if isinstance(survey.step, FirstOfTwo) else ONE_STEP
 
 

@@ -1,10 +1,11 @@
 """Whether intervals hold as often as they say and are no wider than needed, cell by cell."""
 
 from dataclasses import dataclass
+from math import sqrt
 from typing import ClassVar
 
 import numpy as np
-from scipy.stats import binom
+from scipy.stats import binom, chi2
 
 from experiments.crowded import is_asked
 from fedassay.examples import FloatArray
@@ -15,7 +16,7 @@ AT_LEAST = 0.93
 AT_MOST = 1.5
 """How much wider than an oracle's they may be."""
 FALSE_ALARMS = 0.01
-"""The chance that any cell of a page is called too low although all hold 93 %."""
+"""The chance that any cell of a page is called too low, or any too wide, by luck alone."""
 NEVER_WIDE = 5e-5
 """A half-width that no shown digit is lost by: never called too wide."""
 FEWEST = 20
@@ -96,16 +97,18 @@ class Cell:
         """Below 93 % beyond luck, by Bonferroni's rule over so many cells."""
         return self.answers > 0 and self.chance < FALSE_ALARMS / cells
 
-    @property
-    def is_wide(self) -> bool:
-        """More than 1.5 times as wide as an oracle's, and visibly so.
+    def is_wide(self, cells: int) -> bool:
+        """More than 1.5 times as wide as an oracle's beyond luck, and visibly so.
 
-        Where no trial errs by anything, as with no rows above a threshold, an oracle knows
-        what nobody can, and nothing is said.
+        The luck is that of a standard deviation of so many normal errors. Where no trial errs
+        by anything, as with no rows above a threshold, an oracle knows what nobody can, and
+        nothing is said.
         """
-        if self.answers < FEWEST or self.oracle < _ROUNDING:
+        if self.answers < FEWEST or not self.width > AT_MOST:
             return False
-        return self.half_width > max(AT_MOST * self.oracle, NEVER_WIDE)
+        freedom = self.answers - 1
+        luck = sqrt(freedom / float(chi2.ppf(FALSE_ALARMS / cells, freedom)))
+        return self.half_width > NEVER_WIDE and self.width > AT_MOST * luck
 
 
 def cell_of(trials: Trials, metric: str, whose: str) -> Cell | None:
