@@ -57,7 +57,7 @@ def measure(job: Job) -> float:
     began = time.monotonic()
     rows, read_at = _rows(job.table)
     counts = rows.counts()
-    exact = exact_metrics(rows.distinct, counts, read_at)
+    exact = exact_metrics(rows, counts, read_at)
     readers = _readers(job.table, job.setting)
     errors = np.full((len(readers), _CHUNK, len(exact)), np.nan)
     for trial, (which, (name, reader)) in product(range(_CHUNK), enumerate(readers.items())):

@@ -57,7 +57,7 @@ def settings_of(table: str) -> tuple[Setting, ...]:
 def _rows(table: str) -> tuple[SortedRows, dict[str, float], dict[str, float]]:
     examples = crowded_table(table).examples
     rows, read_at = SortedRows.of(examples), quantile_thresholds(examples)
-    return rows, read_at, exact_metrics(rows.distinct, rows.counts(), read_at)
+    return rows, read_at, exact_metrics(rows, rows.counts(), read_at)
 
 
 @lru_cache(maxsize=2)
@@ -79,7 +79,7 @@ def measure(job: Job) -> float:
         seed = seed_of(job.table, job.setting.name, job.chunk, trial)
         generator = np.random.default_rng(seed)
         counts = rows.drawn(generator)
-        truth = exact_metrics(rows.distinct, counts, read_at)
+        truth = exact_metrics(rows, counts, read_at)
         try:
             estimates = reader.estimates(counts, read_at, generator)
         except SettingInvalid:  # the first survey found nothing but noise

@@ -7,8 +7,6 @@ import numpy as np
 from fedassay.examples import Examples, FloatArray, IntArray
 
 _EPS = float(np.finfo(np.float64).eps)
-OVERALL = ("roc_auc", "average_precision", "brier", "log_loss", "ks", "prevalence")
-AT_THRESHOLD = ("precision", "recall", "accuracy", "f1", "specificity", "balanced_accuracy", "mcc")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -19,6 +17,8 @@ class SortedRows:
     starts: IntArray
     """The first row of each distinct score."""
     distinct: FloatArray
+    losses: FloatArray
+    """What a row adds to Brier score and to log loss: loss x label x distinct score."""
 
     @classmethod
     def of(cls, examples: Examples) -> "SortedRows":
@@ -26,7 +26,12 @@ class SortedRows:
         order = np.argsort(examples.scores, kind="stable")
         scores = examples.scores[order]
         starts = np.flatnonzero(np.diff(scores, prepend=-1.0))
-        return cls(examples.labels[order].astype(np.int64), starts, scores[starts])
+        distinct = scores[starts]
+        clipped = np.clip(distinct, _EPS, 1.0 - _EPS)
+        brier = np.stack([distinct**2, (1.0 - distinct) ** 2])
+        logs = np.stack([-np.log1p(-clipped), -np.log(clipped)])
+        labels = examples.labels[order].astype(np.int64)
+        return cls(labels, starts, distinct, np.stack([brier, logs]))
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -57,7 +62,7 @@ def on_grid(counts: IntArray, cells: IntArray, size: int) -> IntArray:
 
 
 def exact_metrics(
-    distinct: FloatArray, counts: IntArray, thresholds: dict[str, float]
+    rows: SortedRows, counts: IntArray, thresholds: dict[str, float]
 ) -> dict[str, float]:
     """Every named metric, from sorted rows and nothing else; NaN where there is none."""
     n, p = counts.astype(np.float64)
@@ -65,18 +70,18 @@ def exact_metrics(
     below_n, below_p = np.cumsum(n), np.cumsum(p)
     above_p, above_n = P - below_p + p, N - below_n + n
     called = above_p + above_n
-    clipped = np.clip(distinct, _EPS, 1.0 - _EPS)
+    brier, log_loss = (rows.losses * counts).sum(axis=(1, 2)) / (N + P)
     with np.errstate(divide="ignore", invalid="ignore"):
         values = {
             "roc_auc": p @ (below_n - n / 2.0) / (P * N),
             "average_precision": np.where(p > 0, p * above_p / called, 0.0).sum() / P,
-            "brier": (n @ distinct**2 + p @ (1.0 - distinct) ** 2) / (N + P),
-            "log_loss": -(n @ np.log1p(-clipped) + p @ np.log(clipped)) / (N + P),
+            "brier": brier,
+            "log_loss": log_loss,
             "ks": np.abs(below_p / P - below_n / N).max(),
             "prevalence": P / (N + P),
         }
         for label, threshold in thresholds.items():
-            place = int(np.searchsorted(distinct, threshold, side="right"))
+            place = int(np.searchsorted(rows.distinct, threshold, side="right"))
             tp, fp = (above_p[place], above_n[place]) if place < len(p) else (0.0, 0.0)
             fn, tn = P - tp, N - fp
             at = {
