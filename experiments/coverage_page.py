@@ -63,10 +63,12 @@ def _sections(found: list[Trials], cells: list[Cell]) -> Iterator[str]:
         f"{len(below)} have a share below {100 * AT_LEAST:g} %, and {len(wider)} are more than "
         f"{AT_MOST:g} times as wide as the oracle's."
     )
-    yield "### By setting\n\n" + _by(cells, lambda cell: cell.setting, "setting")
-    yield "### By metric\n\n" + _by(cells, lambda cell: cell.metric.partition("@")[0], "metric")
-    yield "### By kind\n\n" + _by(cells, lambda cell: cell.kind, "metrics")
-    yield "### By table\n\n" + _by(cells, lambda cell: cell.table, "table")
+    yield "### By setting\n\n" + _by(cells, lambda cell: cell.setting, "setting", low, wide)
+    yield "### By metric\n\n" + _by(
+        cells, lambda cell: cell.metric.partition("@")[0], "metric", low, wide
+    )
+    yield "### By kind\n\n" + _by(cells, lambda cell: cell.kind, "metrics", low, wide)
+    yield "### By table\n\n" + _by(cells, lambda cell: cell.table, "table", low, wide)
     yield f"### Too low\n\n{_listed(low)}"
     asked = [cell for cell in wide if "another" not in cell.kind]
     yield (
@@ -82,7 +84,8 @@ def _those(cells: list[Cell], verdict: Callable[[Cell, int], bool]) -> list[Cell
     return [cell for cell in cells if verdict(cell, len(cells))]
 
 
-def _by(cells: list[Cell], key: Callable[[Cell], str], title: str) -> str:
+def _by(cells: list[Cell], key: Callable[[Cell], str], title: str, *named: list[Cell]) -> str:
+    low, wide = map(set, named)
     body = []
     for group in dict.fromkeys(map(key, cells)):
         inside = [cell for cell in cells if key(cell) == group]
@@ -91,8 +94,8 @@ def _by(cells: list[Cell], key: Callable[[Cell], str], title: str) -> str:
             [
                 group,
                 str(len(inside)),
-                str(sum(cell.is_low(len(cells)) for cell in inside)),
-                str(sum(cell.is_wide(len(cells)) for cell in inside)),
+                str(sum(cell in low for cell in inside)),
+                str(sum(cell in wide for cell in inside)),
                 _percent(min((cell.share for cell in inside if cell.answers), default=nan)),
                 _percent(sum(cell.not_enough for cell in inside) / trials),
                 _percent(sum(cell.too_coarse for cell in inside) / trials),
