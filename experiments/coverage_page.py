@@ -64,9 +64,7 @@ def _sections(found: list[Trials], cells: list[Cell]) -> Iterator[str]:
         f"{AT_MOST:g} times as wide as the oracle's."
     )
     yield "### By setting\n\n" + _by(cells, lambda cell: cell.setting, "setting", low, wide)
-    yield "### By metric\n\n" + _by(
-        cells, lambda cell: cell.metric.partition("@")[0], "metric", low, wide
-    )
+    yield "### By metric\n\n" + _by(cells, lambda cell: cell.family, "metric", low, wide)
     yield "### By kind\n\n" + _by(cells, lambda cell: cell.kind, "metrics", low, wide)
     yield "### By table\n\n" + _by(cells, lambda cell: cell.table, "table", low, wide)
     yield f"### Too low\n\n{_listed(low)}"
@@ -138,7 +136,7 @@ def _listed(cells: list[Cell]) -> str:
 
 def _setting(setting: str, cells: list[Cell]) -> Iterator[str]:
     """For each table and metric the lowest share, and the median width over the oracle's."""
-    metrics = list(dict.fromkeys(cell.metric.partition("@")[0] for cell in cells))
+    metrics = list(dict.fromkeys(cell.family for cell in cells))
     for whose, title in _WHOSE.items():
         body = []
         for table in dict.fromkeys(cell.table for cell in cells):
@@ -147,8 +145,7 @@ def _setting(setting: str, cells: list[Cell]) -> Iterator[str]:
                 of_metric = [
                     cell
                     for cell in cells
-                    if (cell.table, cell.whose) == (table, whose)
-                    and cell.metric.partition("@")[0] == metric
+                    if (cell.table, cell.whose) == (table, whose) and cell.family == metric
                 ]
                 row.append(_entry(of_metric))
             body.append(row)

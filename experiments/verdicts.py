@@ -71,6 +71,11 @@ class Cell:
     bias: float
 
     @property
+    def family(self) -> str:
+        """The metric without its threshold."""
+        return self.metric.partition("@")[0]
+
+    @property
     def kind(self) -> str:
         """Whether the survey was made for the metric's threshold."""
         _, at, label = self.metric.partition("@")
