@@ -7,6 +7,10 @@ from typing import Any
 from fedassay.checks import require_fraction, require_type
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.files import Fields
+from fedassay.mechanisms import Unit
+
+MOST_SHARED_LEVELS = 4
+"""Of either survey, where noise is shared: what a participant learns of both stays bounded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +112,26 @@ def check_step(step: SurveyStep, *, epsilon: Fraction | None, is_local: bool) ->
             f"share of {float(step.client_fraction):g} of the clients. "
             "Use fedassay.new_survey with steps=2."
         )
+
+
+def place_in_words(step: SurveyStep | None, epsilon: Fraction | None, unit: Unit) -> str:
+    """A survey's place among two as a sentence; nothing where it stands alone.
+
+    >>> place_in_words(FirstOfTwo(Fraction(1), Fraction(1)), Fraction(1, 5), Unit())
+    'That is for two surveys together: this one, the first, spends 0.2 of it.'
+    """
+    if step is None or epsilon is None:
+        return ""
+    place = "first" if isinstance(step, FirstOfTwo) else "second"
+    if step.client_fraction == 1:
+        return (
+            f"That is for two surveys together: this one, the {place}, spends "
+            f"{float(epsilon):g} of it."
+        )
+    return (
+        f"Of two surveys each {unit.kind.value} answers one: this one, the {place}, is for "
+        f"{100 * float(step.client_fraction):g} % of them."
+    )
 
 
 def _check(total_epsilon: Fraction, client_fraction: Fraction) -> None:
