@@ -148,8 +148,11 @@ class Assessment:
 
     @property
     def reports(self) -> int:
-        """How many reports were counted."""
-        return self.tally.clients(self.survey)
+        """How many reports were counted; of both surveys where each client answers one of two."""
+        counted = self.tally.clients(self.survey)
+        if self.first is not None and self.survey.is_local:
+            counted += self.first.reports
+        return counted
 
     @property
     def exact(self) -> Exact | None:
@@ -164,6 +167,11 @@ class Assessment:
             f"{self.reports:,} reports, {histogram.total:,.0f} examples, "
             f"{histogram.buckets:,} buckets. {self.guarantee.sentence()}"
         )
+
+    @property
+    def steps(self) -> int:
+        """How many surveys the figures come from."""
+        return 1 if self.first is None else 2
 
     def __str__(self) -> str:
         """The table that the command line prints."""
