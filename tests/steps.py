@@ -10,6 +10,7 @@ from fedassay.survey import EveryLevel, OneLevel
 from fedassay.survey_steps import FirstOfTwo, SecondOfTwo
 
 ALL = Fraction(1)
+ROW = Unit()
 CUTS = (((0, 2, 5), (0, 3)), ((0, 4), (0, 1, 2, 4)))
 """Over six leaves: two levels, on each of which the labels have other cells."""
 WEIGHTS = ((-3, -2, -2, 0, 1, 3), (-7, -1, 0, 0, 2, 5))
@@ -21,7 +22,7 @@ def first_shared(
     epsilon: Fraction = Fraction(1, 5),
     leaves: int = 6,
     minimum_reports: int = 4,
-    unit: Unit = Unit(),
+    unit: Unit = ROW,
 ) -> Survey:
     """Distributed privacy: every level of a tree spends as much."""
     hierarchy = Hierarchy.regular(leaves, 3)
