@@ -14,6 +14,7 @@ from typing import Any, Unpack
 
 from fedassay.api_inputs import (
     Column,
+    NewSurveySettings,
     Number,
     Rows,
     SurveySettings,
@@ -33,6 +34,7 @@ from fedassay.errors import FileInvalid, NoRows, SettingInvalid
 from fedassay.files import as_path, read_object
 from fedassay.mechanisms import Privacy
 from fedassay.metrics.named import metric_at
+from fedassay.planning.first_survey import first_grid
 from fedassay.planning.plan import DEFAULT_ERROR, Goal, Plan, check_start, make_plan
 from fedassay.planning.request import Preset
 from fedassay.planning.search import decode_options_for, design_survey
@@ -66,9 +68,9 @@ def simulate(
     """Run a federation over rows at hand, and compare its answers with the exact ones.
 
     Each row is a client, or `clients` says who holds it. Where it pays, and with steps=2, two
-    surveys follow each other: `result.first` is then that of the first. With `data` (a frame, an Arrow
-    table, a mapping, a path to CSV or Parquet) the columns go by name. The same seed gives the
-    figures of `fedassay simulate --seed`; without one, every run is another.
+    surveys follow each other: `result.first` is then that of the first. With `data` (a frame,
+    an Arrow table, a mapping, a path to CSV or Parquet) the columns go by name. The same seed
+    gives the figures of `fedassay simulate --seed`; without one, every run is another.
 
     >>> import fedassay
     >>> labels, scores = [0, 1, 0, 1] * 500, [0.1, 0.3, 0.6, 0.9] * 500
@@ -102,8 +104,7 @@ def new_survey(
     examples: int | None = None,
     thresholds: float | Iterable[float] = (),
     reference: Any = None,
-    after: Assessment | str | Path | None = None,
-    **settings: Unpack[SurveySettings],
+    **settings: Unpack[NewSurveySettings],
 ) -> Survey:
     """Design a survey that clients can answer; what is left open is chosen for small errors.
 
@@ -119,10 +120,13 @@ def new_survey(
     >>> survey.total_epsilon, survey.minimum_reports
     (Fraction(1, 3), 900)
     """
-    if after is not None:
+    if "after" in settings:
+        first = as_assessment(settings.pop("after"))
         given = {"epsilon": epsilon, "examples": examples, "reference": reference, **settings}
+        if choice(Privacy, privacy, "privacy") not in (Privacy.SECURE, first.survey.privacy):
+            given["privacy"] = privacy
         others = [name for name, value in given.items() if value is not None]
-        return _second_survey(as_assessment(after), others, as_thresholds(thresholds), clients)
+        return _second_survey(first, others, as_thresholds(thresholds), clients)
     request = survey_request(
         settings,
         privacy=privacy,
@@ -153,7 +157,10 @@ def _second_survey(
             f"a second survey has the cells of the first, which have no edge at {off[0]:g}. Name "
             "thresholds with the first survey; others are read between edges, without naming them."
         )
-    wanted = thresholds or tuple(each for each in first.thresholds if each in edges)
+    # Those that the first survey was told are the edges that it has besides its usual ones.
+    told = set(edges.tolist()) - set(first_grid().edges.tolist())
+    read = {each for each in first.thresholds if each in edges}
+    wanted = thresholds or tuple(sorted(told | read))
     return second_survey(first.survey, first.tally, thresholds=wanted, clients=clients)
 
 

@@ -60,6 +60,13 @@ class SurveySettings(TypedDict, total=False):
     model_digest: str
 
 
+class NewSurveySettings(SurveySettings, total=False):
+    """What a new survey may be told besides."""
+
+    after: Assessment | str | Path
+    """The assessment of a first survey, or its file: makes the second one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rows:
     """Labels and scores as the door takes them: columns, or names of columns in `data`."""

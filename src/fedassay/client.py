@@ -11,7 +11,13 @@ from fedassay.checks import require_fraction, require_type, require_whole
 from fedassay.cut_levels import CutLevels
 from fedassay.errors import SettingInvalid, SurveyRefused
 from fedassay.examples import Examples, IntArray
-from fedassay.level_draw import choose_level, hashed_level, levels_of_reports
+from fedassay.level_draw import (
+    answers_step,
+    choose_level,
+    hashed_level,
+    levels_of_reports,
+    rows_of_step,
+)
 from fedassay.limits import check_bytes, check_counters, check_draws
 from fedassay.mechanisms import LocalMechanism, Privacy, SharingMechanism, UnitKind
 from fedassay.mechanisms.sampling import Dice
@@ -187,6 +193,7 @@ def answer(
 
     Guarantee: that of `survey.guarantee`, provided the randomness is secret, which is
     checked. With an account it is charged after all checks and before any noise is drawn.
+    Under local privacy a row, or a client where that is the unit, answers one of two surveys.
 
     >>> import fedassay
     >>> from fedassay import ClientPolicy, Examples, SystemRandomness
@@ -201,7 +208,7 @@ def answer(
     )
     require_type(policy, ClientPolicy, "a client's policy", "Pass ClientPolicy().")
     policy.check(survey)
-    counts = survey.grid.count(examples)
+    counts = survey.grid.count(rows_in_turn(survey, examples, client_id))
     return answer_counts(
         survey,
         counts,
@@ -210,6 +217,28 @@ def answer(
         client_id=client_id,
         account=account,
     )
+
+
+def rows_in_turn(survey: Survey, examples: Examples, client_id: str | None) -> Examples:
+    """The rows that answer this survey: all, but where each answers one of two.
+
+    Guarantee: which rows they are depends on the client's id and the rows' numbers alone
+    (`level_draw.rows_of_step`).
+    """
+    if survey.step is None or not survey.is_local:
+        return examples
+    if client_id is None:
+        raise SettingInvalid(
+            "under local privacy each row answers one of two surveys, by its client's id and its "
+            "number; found no id. Pass client_id (--client-id), the same for both."
+        )
+    turn = rows_of_step(survey, client_id, range(len(examples)))
+    if not (turn.any() if len(turn) else answers_step(survey, client_id)):
+        raise SurveyRefused(
+            "under local privacy a client, or each of its rows, answers one of two surveys, by "
+            "a public hash; nothing of this client is asked by this one. Answer the other."
+        )
+    return examples.rows(turn.nonzero()[0])
 
 
 def answer_counts(
@@ -221,7 +250,10 @@ def answer_counts(
     client_id: str | None = None,
     account: Account | None = None,
 ) -> Answer:
-    """Answer a survey from counts per label and leaf cell, for tables too large to hold."""
+    """Answer a survey from counts per label and leaf cell, for tables too large to hold.
+
+    The counts are of rows that answer this survey; see `rows_in_turn`.
+    """
     if not randomness.is_secret:
         raise SettingInvalid(
             "a client must answer with SystemRandomness; found a repeatable source, which "
