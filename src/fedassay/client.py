@@ -11,13 +11,7 @@ from fedassay.checks import require_fraction, require_type, require_whole
 from fedassay.cut_levels import CutLevels
 from fedassay.errors import SettingInvalid, SurveyRefused
 from fedassay.examples import Examples, IntArray
-from fedassay.level_draw import (
-    answers_step,
-    choose_level,
-    hashed_level,
-    levels_of_reports,
-    rows_of_step,
-)
+from fedassay.level_draw import choose_level, hashed_level, levels_of_reports, rows_in_turn
 from fedassay.limits import check_bytes, check_counters, check_draws
 from fedassay.mechanisms import LocalMechanism, Privacy, SharingMechanism, UnitKind
 from fedassay.mechanisms.sampling import Dice
@@ -217,28 +211,6 @@ def answer(
         client_id=client_id,
         account=account,
     )
-
-
-def rows_in_turn(survey: Survey, examples: Examples, client_id: str | None) -> Examples:
-    """The rows that answer this survey: all, but where each answers one of two.
-
-    Guarantee: which rows they are depends on the client's id and the rows' numbers alone
-    (`level_draw.rows_of_step`).
-    """
-    if survey.step is None or not survey.is_local:
-        return examples
-    if client_id is None:
-        raise SettingInvalid(
-            "under local privacy each row answers one of two surveys, by its client's id and its "
-            "number; found no id. Pass client_id (--client-id), the same for both."
-        )
-    turn = rows_of_step(survey, client_id, range(len(examples)))
-    if not (turn.any() if len(turn) else answers_step(survey, client_id)):
-        raise SurveyRefused(
-            "under local privacy a client, or each of its rows, answers one of two surveys, by "
-            "a public hash; nothing of this client is asked by this one. Answer the other."
-        )
-    return examples.rows(turn.nonzero()[0])
 
 
 def answer_counts(

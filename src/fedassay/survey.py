@@ -25,7 +25,7 @@ from fedassay.mechanisms import (
     RandomizedResponse,
     Unit,
 )
-from fedassay.mechanisms.partial_noise import epsilon_of_partial_noise, most_of_partial_noise
+from fedassay.mechanisms.partial_noise import epsilons_of_levels, most_of_partial_noise
 from fedassay.presentation import html_text
 from fedassay.survey_steps import (
     MOST_SHARED_LEVELS,
@@ -169,7 +169,7 @@ class Survey:
         self._check_privacy()
         self._check_noise()
         self._check_local()
-        self._check_steps()
+        check_step(self.step, self.hierarchy, epsilon=self.epsilon, is_local=self.is_local)
         check_model_digest(self.model_digest)
         object.__setattr__(self, "_fingerprint", b"")
 
@@ -275,27 +275,6 @@ class Survey:
                     "clients answer; it does not."
                 )
 
-    def _check_steps(self) -> None:
-        """Chosen levels belong to a second survey; what both spend is announced by both."""
-        if self.step is not None:
-            check_step(self.step, epsilon=self.epsilon, is_local=self.is_local)
-        levels, chosen = self.hierarchy.levels, isinstance(self.hierarchy, CutLevels)
-        if chosen != isinstance(self.step, SecondOfTwo):
-            raise SettingInvalid(
-                "levels are chosen for the second of two surveys, and only for that; found one "
-                "without the other. Use fedassay.new_survey with after=first."
-            )
-        if self.step is not None and not self.is_local and levels > MOST_SHARED_LEVELS:
-            raise SettingInvalid(
-                f"each of two surveys has at most {MOST_SHARED_LEVELS} levels where noise is "
-                f"shared; found {levels}. Use fedassay.new_survey with steps=2."
-            )
-        if isinstance(self.hierarchy, CutLevels) and self.is_local and self.hierarchy.weights:
-            raise SettingInvalid(
-                "weighted sums need noise that clients share; under local privacy a client "
-                "reports one cell. Drop the weights."
-            )
-
     @property
     def total_epsilon(self) -> Fraction | None:
         """What one unit spends on this survey, and on the other one where it is one of two."""
@@ -349,16 +328,11 @@ class Survey:
 
         None where noise is not shared.
         """
-        left, most = self._noise_left, self.unit.max_examples
-        known = []
-        for level, mechanism in enumerate(self.mechanisms):
-            if not isinstance(mechanism, Polya):
-                return None
-            spent = epsilon_of_partial_noise(mechanism.epsilon, mechanism.sensitivity, left)
-            if self.hierarchy.largest_weight(level) > 1:
-                # One unit moves one counter of each label at most, each by a lot.
-                spent = min(spent, most_of_partial_noise(mechanism.epsilon, min(most, 2), left))
-            known.append(spent)
+        weights = [self.hierarchy.largest_weight(level) for level in range(len(self.mechanisms))]
+        most = self.unit.max_examples
+        known = epsilons_of_levels(self.mechanisms, weights, examples=most, left=self._noise_left)
+        if not known:
+            return None
         return max(known) if isinstance(self.level_policy, OneLevel) else sum(known)
 
     @property

@@ -5,8 +5,10 @@ from fractions import Fraction
 from typing import Any
 
 from fedassay.checks import require_fraction, require_type
+from fedassay.cut_levels import CutLevels
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.files import Fields
+from fedassay.hierarchy import Levels
 from fedassay.mechanisms import Unit
 
 MOST_SHARED_LEVELS = 4
@@ -96,10 +98,37 @@ def step_from_json(fields: Fields) -> SurveyStep:
     return SecondOfTwo(total, part, first)
 
 
-def check_step(step: SurveyStep, *, epsilon: Fraction | None, is_local: bool) -> None:
-    """Raise unless a survey's own epsilon fits what it and the other spend together."""
+def check_step(
+    step: SurveyStep | None, levels: Levels, *, epsilon: Fraction | None, is_local: bool
+) -> None:
+    """Raise unless a survey's levels and epsilon fit its place among two.
+
+    Chosen levels belong to a second survey; what both spend is announced by both.
+    """
+    if step is not None:
+        _check_spending(step, levels.levels, epsilon=epsilon, is_local=is_local)
+    if isinstance(levels, CutLevels) != isinstance(step, SecondOfTwo):
+        raise SettingInvalid(
+            "levels are chosen for the second of two surveys, and only for that; found one "
+            "without the other. Use fedassay.new_survey with after=first."
+        )
+    if isinstance(levels, CutLevels) and is_local and levels.weights:
+        raise SettingInvalid(
+            "weighted sums need noise that clients share; under local privacy a client "
+            "reports one cell. Drop the weights."
+        )
+
+
+def _check_spending(
+    step: SurveyStep, levels: int, *, epsilon: Fraction | None, is_local: bool
+) -> None:
     if epsilon is None:
         raise SettingInvalid("exact sums need no second survey; found a place among two. Drop it.")
+    if not is_local and levels > MOST_SHARED_LEVELS:
+        raise SettingInvalid(
+            f"each of two surveys has at most {MOST_SHARED_LEVELS} levels where noise is shared; "
+            f"found {levels}. Use fedassay.new_survey with steps=2."
+        )
     if is_local:
         fits = epsilon == step.total_epsilon and step.client_fraction < 1
         rule = "under local privacy a client answers one of the two, with the whole epsilon"

@@ -4,6 +4,7 @@ Whoever sent a report knows its noise and can take it away: towards another part
 has one share of noise less than towards outsiders.
 """
 
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 from math import acosh, asinh, exp, gamma, inf, log, log1p, pi
@@ -12,6 +13,7 @@ import numpy as np
 
 from fedassay.errors import SettingInvalid
 from fedassay.examples import FloatArray
+from fedassay.mechanisms.polya import Polya
 
 _QUADRATURE_NODES = 400
 _BESSEL_STEP = 0.05
@@ -68,6 +70,25 @@ def most_of_partial_noise(epsilon: Fraction, counters: int, fraction: Fraction) 
     if fraction <= _HALF:
         return inf
     return counters * _log_far(float(epsilon / counters), float(fraction - _HALF))
+
+
+def epsilons_of_levels(
+    mechanisms: Sequence[object], weights: Sequence[int], *, examples: int, left: Fraction
+) -> list[float]:
+    """What every level with shared noise costs where a fraction of that noise is left.
+
+    `weights` are the most that one example moves each level's counters, `examples` the most of
+    a unit. A weighted level has a counter for each label: a unit moves them by a lot.
+    """
+    known = []
+    for mechanism, weight in zip(mechanisms, weights, strict=True):
+        if isinstance(mechanism, Polya):
+            spent = epsilon_of_partial_noise(mechanism.epsilon, mechanism.sensitivity, left)
+            if weight > 1:
+                far = most_of_partial_noise(mechanism.epsilon, min(examples, 2), left)
+                spent = min(spent, far)
+            known.append(spent)
+    return known
 
 
 @lru_cache(maxsize=256)
