@@ -79,7 +79,12 @@ SurveyStep = FirstOfTwo | SecondOfTwo
 
 
 def step_from_json(fields: Fields) -> SurveyStep:
-    """Rebuild a survey's place among two from untrusted JSON."""
+    """Rebuild a survey's place among two from untrusted JSON.
+
+    >>> place = FirstOfTwo(Fraction(1), Fraction(1))
+    >>> step_from_json(Fields(place.to_json(), "survey")) == place
+    True
+    """
     kind = fields.text("kind")
     if kind not in ("first", "second"):
         raise FileInvalid(
@@ -104,6 +109,10 @@ def check_step(
     """Raise unless a survey's levels and epsilon fit its place among two.
 
     Chosen levels belong to a second survey; what both spend is announced by both.
+
+    >>> from fedassay.hierarchy import Hierarchy
+    >>> place = FirstOfTwo(Fraction(1), Fraction(1))
+    >>> check_step(place, Hierarchy.flat(4), epsilon=Fraction(1, 5), is_local=False)
     """
     if step is not None:
         _check_spending(step, levels.levels, epsilon=epsilon, is_local=is_local)
