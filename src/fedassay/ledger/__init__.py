@@ -2,7 +2,8 @@
 
 from fedassay.ledger.account import LedgerAccount
 from fedassay.ledger.budget import Balance
-from fedassay.ledger.entry import Budget, Charge, Checkpoint, Entry, Loss, Part, Status
+from fedassay.ledger.charge import Charge, Part, Status
+from fedassay.ledger.entry import Budget, Checkpoint, Entry, Loss
 from fedassay.ledger.ledger import Ledger, Receipt
 from fedassay.ledger.snapshot import Snapshot
 from fedassay.ledger.window import EVER, Window

@@ -1,10 +1,11 @@
 """An account: a ledger, and which data a client answers from."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fedassay.checks import require_type
-from fedassay.ledger.entry import Part
+from fedassay.ledger.charge import Part
 from fedassay.ledger.ledger import NOBODY, Ledger, Receipt
+from fedassay.ledger.steps import TableDigest
 from fedassay.survey import Survey
 
 
@@ -20,6 +21,8 @@ class LedgerAccount:
     who: str = NOBODY
     again: bool = False
     """Whether a survey that was charged before may be answered, and charged, once more."""
+    table: TableDigest | None = None
+    """The rows that are answered from, where each answers one of two surveys."""
 
     def __post_init__(self) -> None:
         require_type(self.ledger, Ledger, "an account's ledger", "Open one with Ledger(path).")
@@ -28,4 +31,10 @@ class LedgerAccount:
 
     def charge(self, survey: Survey) -> Receipt:
         """Charge the survey, or raise `SurveyRefused`."""
-        return self.ledger.charge(survey, self.part, who=self.who, again=self.again)
+        return self.ledger.charge(
+            survey, self.part, who=self.who, again=self.again, table=self.table
+        )
+
+    def of_table(self, table: TableDigest) -> "LedgerAccount":
+        """The same account, for an answer from these rows."""
+        return replace(self, table=table)

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fedassay.ledger.budget import Balance, Tab, tab_of
-from fedassay.ledger.entry import Budget, Charge, Entry, Loss, Part, first_head
+from fedassay.ledger.charge import Charge, Part
+from fedassay.ledger.entry import Budget, Entry, Loss, first_head
 from fedassay.ledger.high_water_mark import Mark
 
 
