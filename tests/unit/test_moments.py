@@ -13,7 +13,7 @@ from fedassay.sites.moments import (
     LARGEST_EFFECT,
     LARGEST_VARIANCE,
     FixedPoint,
-    _Moments,
+    MomentSummary,
     require_honest,
 )
 from tests import published
@@ -157,12 +157,12 @@ def test_an_effect_that_is_no_number_is_refused_and_withheld() -> None:
 
 def test_satterthwaites_degrees_are_those_of_simulated_sample_variances() -> None:
     variances = np.array([0.01, 0.01, 0.02, 0.05, 0.2, 0.4, 0.03, 0.01])
-    moments = _Moments(8, 0.0, float(variances.mean()), float((variances**2).sum()))
+    moments = MomentSummary(8, 0.0, float(variances.mean()), float((variances**2).sum()))
     tau2 = 0.02
     drawn = np.random.default_rng(1).normal(size=(200_000, 8)) * np.sqrt(variances + tau2)
     squares = drawn.var(axis=1, ddof=1)
     (degrees,) = moments.degrees(np.array([tau2]))
     assert degrees == pytest.approx(2.0 * squares.mean() ** 2 / squares.var(), rel=0.03)
     # Equal variances have k - 1.
-    (whole,) = _Moments(8, 0.0, 0.1, 8 * 0.01).degrees(np.array([0.5]))
+    (whole,) = MomentSummary(8, 0.0, 0.1, 8 * 0.01).degrees(np.array([0.5]))
     assert whole == pytest.approx(7.0)

@@ -141,7 +141,7 @@ def from_moments(
     # Rounding may leave a sum of squares a step below what the other sums allow, and of a small
     # variance nothing: then it is taken for half a step.
     s2 = max((squares - total**2 / k) / (k - 1), 0.0)
-    moments = _Moments(k, s2, variance, max(variance_squares, k * variance**2))
+    moments = MomentSummary(k, s2, variance, max(variance_squares, k * variance**2))
     tau2 = max(s2 - variance, 0.0)
     scale = scale_of(metric)
     new_site = moments.new_site(mean)
@@ -161,7 +161,7 @@ def from_moments(
 
 
 @dataclass(frozen=True, slots=True)
-class _Moments:
+class MomentSummary:
     """What is left of the sites in the sums."""
 
     k: int
