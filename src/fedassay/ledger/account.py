@@ -1,12 +1,31 @@
 """An account: a ledger, and which data a client answers from."""
 
 from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
 
 from fedassay.checks import require_type
 from fedassay.ledger.charge import Part
 from fedassay.ledger.ledger import NOBODY, Ledger, Receipt
 from fedassay.ledger.steps import TableDigest
 from fedassay.survey import Survey
+
+
+@runtime_checkable
+class TableAccount(Protocol):
+    """An account that can tell whether two surveys are answered from the same rows."""
+
+    @property
+    def part(self) -> Part:
+        """Which data it is charged for."""
+        ...
+
+    def charge(self, survey: Survey) -> object:
+        """Record the survey's cost for good, or raise `SurveyRefused`."""
+        ...
+
+    def of_table(self, table: TableDigest) -> "TableAccount":
+        """The account for an answer from these rows."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,11 @@ class Snapshot:
         names = self.data_ids() if data is None else [data]
         return [balance for name in names for balance in self.tab(name).balances(part)]
 
+    def reserved(self, data: str | None = None) -> list[Charge]:
+        """Charges for first surveys whose second has not been answered."""
+        names = self.data_ids() if data is None else [data]
+        return [charge for name in names for charge in self.tab(name).reserved.values()]
+
     def tab(self, data: str) -> Tab:
         """All that a decision about one data id needs."""
         return tab_of(self.entries, data)
