@@ -13,9 +13,9 @@ from examples.four_hospitals.hospitals import Hospital, open_hospital
 from fedassay import Examples, Grid, Hierarchy, Polya, Survey
 from fedassay.engines.flower import conversation
 from fedassay.engines.flower.agreement import Agreement
-from fedassay.engines.flower.federate import federate
 from fedassay.engines.flower.participant import Participant
 from fedassay.engines.flower.records import Question
+from fedassay.engines.flower.run import federate
 from fedassay.engines.flower.settings import RunSettings
 from fedassay.engines.flower.site import Site
 from fedassay.errors import (
