@@ -198,7 +198,7 @@ def test_a_sites_largest_epsilon_is_compared_with_the_total_of_both(folder: Path
     sites = hospitals(folder)
     run = settings(folder)
     assert run.survey.epsilon == Fraction(4, 5)
-    for limit, is_answered in (("4", True), ("3.99", False), ("1", False)):
+    for limit, is_answered in (("4", True), ("399/100", False), ("1", False)):
         for site in sites:
             path = site.folder / "site" / "site.toml"
             text = re.sub(
