@@ -38,6 +38,7 @@ from fedassay.survey_json import survey_from_bytes
 from fedassay.survey_steps import FirstOfTwo, SecondOfTwo
 from tests.clock import Clock
 from tests.flowergrid import CONFIG, InProcessGrid
+from tests.surveys import shared_pair
 
 TOTAL = Fraction(4)
 STAGES = ("keys", "shares", "masked", "confirm", "unmask")
@@ -403,3 +404,11 @@ def test_a_complete_assessment_is_not_taken_up_again(folder: Path) -> None:
     federate(InProcessGrid(configs(sites)), settings(folder, steps=1)).save(folder / "one.json")
     with pytest.raises(SettingInvalid, match="this assessment is complete"):
         settings(folder, after=str(folder / "one.json"))
+
+
+def test_a_second_survey_alone_is_refused_before_anybody_is_asked(folder: Path) -> None:
+    hospitals(folder)
+    _, second = shared_pair(TOTAL, minimum_reports=3)
+    second.save(folder / "second.json")
+    with pytest.raises(SettingInvalid, match="after='FILE'"):
+        settings(folder, survey=str(folder / "second.json"))

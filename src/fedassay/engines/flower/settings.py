@@ -24,7 +24,7 @@ from fedassay.planning.search import decode_options_for, design_survey
 from fedassay.secagg.terms import required_survivors
 from fedassay.survey import MAX_CLIENTS, Survey
 from fedassay.survey_json import load_survey
-from fedassay.survey_steps import FirstOfTwo
+from fedassay.survey_steps import FirstOfTwo, SecondOfTwo
 from fedassay.tables.reading import Columns, read_reference
 
 _MOST_SECONDS = 86_400
@@ -77,12 +77,10 @@ class RunSettings:
         preset = values.one_of(Preset, "preset")
         survey_file, after = values.text("survey"), values.text("after")
         first = _first(after, survey_file) if after else None
-        if first is not None:
-            survey, decode_options = first.survey, decode_options_for(preset, buckets)
+        if first is not None or survey_file:
+            survey = load_survey(Path(survey_file)) if first is None else first.survey
             _check_privacy(survey, privacy)
-        elif survey_file:
-            survey = load_survey(Path(survey_file))
-            _check_privacy(survey, privacy)
+            _check_alone(survey)
             decode_options = decode_options_for(preset, buckets)
         else:
             design = design_survey(_request(values, preset, thresholds, buckets))
@@ -172,6 +170,15 @@ def _check_privacy(survey: Survey, privacy: str) -> None:
         raise SettingInvalid(
             f"the survey file and privacy={privacy[:40]!r} disagree: the file says "
             f"{survey.guarantee.sentence()!r} Set privacy to what the file is for."
+        )
+
+
+def _check_alone(survey: Survey) -> None:
+    """Raise where a survey can only be read together with another, before anybody is asked."""
+    if isinstance(survey.step, SecondOfTwo):
+        raise SettingInvalid(
+            "the second of two surveys is read together with the first; found it alone. Name the "
+            "first one's assessment instead, from which the run makes the second: after='FILE'."
         )
 
 
