@@ -221,6 +221,7 @@ def test_a_server_asks_nobody_to_unmask_where_a_whole_window_is_gone() -> None:
     federation = Federation.of(260, survey=flat(1, minimum=100))
     server, terms = federation.server, federation.terms
     names = list(federation.keys())
+    assert server.clients == tuple(names)
     graph, ring = server.cohort.graph, server.cohort.ring
     window = set(ring.order[np.arange(graph.degree // 2)].tolist())
     sealed = messages.encode_shares(terms, [bytes(SEALED_BYTES)] * graph.degree)

@@ -86,6 +86,11 @@ class SecAggServer:
         return self._cohort
 
     @property
+    def clients(self) -> tuple[str, ...]:
+        """The cohort's clients, by rank."""
+        return tuple(self._clients)
+
+    @property
     def is_pinned(self) -> bool:
         """Whether survivors have to be confirmed."""
         return self._roster is not None
