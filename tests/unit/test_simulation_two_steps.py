@@ -41,10 +41,16 @@ def held_by_clients() -> ScoredClients:
     return cohort_of(rows(), owners.tolist())
 
 
-def assessed(first: Survey, cohort: ScoredClients, seed: int = 0, **how: bool) -> Assessment:
+def assessed(
+    first: Survey, cohort: ScoredClients, seed: int = 0, *, each_client: bool = False
+) -> Assessment:
     design = SurveyDesign(first, DecodeOptions())
     return assess_cohort(
-        design, cohort, thresholds=(0.5,), randomness=SimulatedRandomness(seed), **how
+        design,
+        cohort,
+        thresholds=(0.5,),
+        randomness=SimulatedRandomness(seed),
+        each_client=each_client,
     )
 
 
