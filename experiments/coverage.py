@@ -7,7 +7,7 @@ stopped goes on where it was, and a run after a change starts anew.
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,10 +29,10 @@ from experiments.verdicts import ANSWERED, NOT_ENOUGH, TOO_COARSE, Trials
 from fedassay.errors import SettingInvalid
 from fedassay.estimate import Estimate
 from fedassay.examples import FloatArray
-from fedassay.planning.search import design_survey
+from fedassay.planning.search import SurveyDesign, design_survey
 
 TRIALS = 400
-_CHUNK = 25
+_CHUNK = 50
 
 
 class Job(NamedTuple):
@@ -54,25 +54,32 @@ def settings_of(table: str) -> tuple[Setting, ...]:
 
 
 @lru_cache(maxsize=2)
-def _rows(table: str) -> tuple[SortedRows, dict[str, float], dict[str, float]]:
+def table_rows(table: str) -> tuple[SortedRows, dict[str, float], dict[str, float]]:
+    """A table, the thresholds that it is read at, and its own metrics."""
     examples = crowded_table(table).examples
     rows, read_at = SortedRows.of(examples), quantile_thresholds(examples)
     return rows, read_at, exact_metrics(rows, rows.counts(), read_at)
 
 
 @lru_cache(maxsize=2)
-def _reader(table: str, setting: Setting) -> Reader:
-    rows, read_at, _ = _rows(table)
+def table_reader(table: str, setting: Setting) -> Reader:
+    """What asks a table as the planner chooses."""
+    rows, read_at, _ = table_rows(table)
     asked = asked_thresholds(table, read_at)
-    design = design_survey(setting.request(len(rows), asked))
+    design = _design(setting, len(rows), asked)
     return Reader.of(design, rows, asked, setting.sites or len(rows))
+
+
+@cache
+def _design(setting: Setting, rows: int, asked: tuple[float, ...]) -> SurveyDesign:
+    return design_survey(setting.request(rows, asked))
 
 
 def measure(job: Job) -> float:
     """Run the trials of a job and keep them; returns how long they took."""
     began = time.monotonic()
-    rows, read_at, population = _rows(job.table)
-    reader = _reader(job.table, job.setting)
+    rows, read_at, population = table_rows(job.table)
+    reader = table_reader(job.table, job.setting)
     names = list(population)
     found = np.full((_CHUNK, len(names), len(Trials.COLUMNS)), np.nan)
     for trial in range(_CHUNK):
