@@ -7,6 +7,7 @@ import numpy as np
 
 from fedassay.decoding import level_variance
 from fedassay.examples import FloatArray
+from fedassay.metrics.delta_method import CLEAR_OF_NOISE
 from fedassay.metrics.roc_auc import area_gradient
 from fedassay.planning.pilot import Pilot, heard_fraction
 from fedassay.survey import OneLevel, Survey
@@ -47,6 +48,17 @@ class Judge:
         """The mean log of predicted errors: twice ROC AUC's, and the mean over thresholds."""
         logs = np.log(np.maximum(self.errors(survey), 1e-150))
         return float(2.0 * logs[0] + logs[1:].mean())
+
+    def drowns(self, survey: Survey) -> bool:
+        """Whether one of the classes as a whole would not stand clear of the noise."""
+        ones = np.ones((2, self.pilot.histogram.buckets, 1))
+        solved = np.linalg.solve(self.known + self._gained(survey), ones)
+        spreads = np.sqrt((ones * solved).sum(axis=(1, 2)))
+        return bool((self.pilot.histogram.counts.sum(axis=1) < CLEAR_OF_NOISE * spreads).any())
+
+    def _gained(self, survey: Survey) -> FloatArray:
+        heard = self.pilot.clients * float(heard_fraction(survey))
+        return _precision(survey, self.pilot, heard=heard)
 
     def errors(self, survey: Survey) -> FloatArray:
         """Standard deviations from noise: of ROC AUC, and of figures at thresholds."""
