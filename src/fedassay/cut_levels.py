@@ -20,6 +20,8 @@ from fedassay.hierarchy import (
 )
 
 MAX_CUT_LEAVES = 2**11
+MAX_CUT_LEVELS = 2**5
+"""All cuts of all levels are at most 2^17 numbers, which any survey's file may hold."""
 MAX_WEIGHT = 2**10
 """A weighted counter of 2 million examples stays below 2^31."""
 
@@ -36,7 +38,7 @@ class CutLevels(Levels):
     it by at most the largest weight, which is that level's sensitivity.
 
     Differs: the paper's cells are those of one tree. Cells that were chosen after a first
-    survey feel several times less noise (docs/adr/0018-surveys-in-two-steps.md).
+    survey feel several times less noise (docs/adr/0017-surveys-in-two-steps.md).
 
     >>> levels = CutLevels(4, cuts=(((0, 2), (0,)),), weights=((0, 0, 0, 0), (-3, -1, 1, 3)))
     >>> levels.at_level(np.array([[5, 1, 1, 1], [1, 1, 2, 2]]), 0).tolist()
@@ -56,9 +58,9 @@ class CutLevels(Levels):
         require_whole(self.leaves, "the leaves of chosen levels", 1, MAX_CUT_LEAVES)
         require_type(self.cuts, tuple, "chosen cuts", "Write them as (((0, 2), (0,)),).")
         levels = len(self.cuts) + (self.weights is not None)
-        if not 1 <= levels <= MAX_LEVELS:
+        if not 1 <= levels <= MAX_CUT_LEVELS:
             raise SettingInvalid(
-                f"chosen levels are from 1 to {MAX_LEVELS}; found {levels}. Drop some."
+                f"chosen levels are from 1 to {MAX_CUT_LEVELS}; found {levels}. Drop some."
             )
         for level in self.cuts:
             for starts in _both(level, "cuts"):
@@ -116,7 +118,7 @@ class CutLevels(Levels):
         """Rebuild chosen levels from untrusted JSON."""
         has_weights = fields.has("weights")
         fields.only("kind", "levels", *(["weights"] if has_weights else []))
-        levels = _lists(fields.get("levels"), MAX_LEVELS)
+        levels = _lists(fields.get("levels"), MAX_CUT_LEVELS)
         cuts = tuple(_pair(_lists(level, 2), leaves) for level in levels)
         weights = _pair(_lists(fields.get("weights"), 2), leaves) if has_weights else None
         return cls(leaves, cuts, weights)
@@ -186,7 +188,7 @@ def _pair(rows: list[Any], leaves: int) -> PerLabel:
     fits = len(rows) == 2 and all(
         isinstance(row, list)
         and len(row) <= leaves
-        and all(isinstance(x, int) and not isinstance(x, bool) for x in row)
+        and all(type(number) is int and abs(number) < 2**53 for number in row)
         for row in rows
     )
     if not fits:

@@ -125,7 +125,7 @@ class Survey:
     model_digest: str | None = None
     step: SurveyStep | None = None
     """Its place, if it is one of two surveys that belong together."""
-    fingerprint: bytes = field(init=False, repr=False, compare=False)
+    _fingerprint: bytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self._check_types()
@@ -164,8 +164,7 @@ class Survey:
         self._check_local()
         self._check_steps()
         check_model_digest(self.model_digest)
-        digest = hashlib.sha256(canonical(self.to_json())).digest()
-        object.__setattr__(self, "fingerprint", digest)
+        object.__setattr__(self, "_fingerprint", b"")
 
     def __str__(self) -> str:
         levels = self.hierarchy.levels
@@ -183,6 +182,17 @@ class Survey:
 
     def _repr_html_(self) -> str:
         return html_text(str(self))
+
+    @property
+    def fingerprint(self) -> bytes:
+        """SHA-256 of the canonical JSON, made when it is first asked for.
+
+        The planner weighs hundreds of surveys, and names one.
+        """
+        if not self._fingerprint:
+            digest = hashlib.sha256(canonical(self.to_json())).digest()
+            object.__setattr__(self, "_fingerprint", digest)
+        return self._fingerprint
 
     def _check_types(self) -> None:
         """Choices are members of their types, never texts that look like them."""

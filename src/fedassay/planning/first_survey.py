@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from fedassay.cut_levels import MAX_CUT_LEAVES
 from fedassay.errors import SettingInvalid
 from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy, fanouts_for
@@ -36,6 +37,11 @@ def first_survey(request: SurveyRequest) -> Survey:
             "spends epsilon. Choose distributed or local privacy, or steps=1."
         )
     grid = first_grid(request.thresholds)
+    if grid.cells > MAX_CUT_LEAVES:
+        raise SettingInvalid(
+            f"two surveys that are read together have at most {MAX_CUT_LEAVES:,} cells; these "
+            f"thresholds make {grid.cells:,}. Name fewer thresholds, or choose steps=1."
+        )
     hierarchy = Hierarchy(grid.cells, fanouts_for(grid.cells, _LEVELS))
     share = FIRST_SHARE
     if request.privacy.is_local:
