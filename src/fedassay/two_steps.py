@@ -1,5 +1,7 @@
 """Two surveys of the same scores read as one: nothing that the first learned is thrown away."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from fedassay.checks import require_type
@@ -7,6 +9,7 @@ from fedassay.decoding import DecodeOptions, debiased, decode, level_variance, r
 from fedassay.errors import SettingInvalid, SurveyMismatch
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
+from fedassay.mechanisms import Guarantee
 from fedassay.noise import DenseNoise
 from fedassay.reconcile import Observed, fit_leaves
 from fedassay.survey import Survey
@@ -58,6 +61,26 @@ def check_pair(first: Survey, second: Survey) -> None:
             f"{float(first.step.total_epsilon):g}; these spend {float(total):g}. "
             "Make the second with fedassay survey new --after first-assessment.json."
         )
+
+
+def guarantee_of_both(first: Survey, second: Survey) -> Guarantee:
+    """What two surveys promise together, each being known."""
+    check_pair(first, second)
+    known = (first.own_participant_epsilon, second.own_participant_epsilon)
+    learned = None if known[0] is None or known[1] is None else known[0] + known[1]
+    spent = " and ".join(f"{float(survey.epsilon or 0):g}" for survey in (first, second))
+    place = (
+        f"Of two surveys each {first.unit.kind.value} answered one."
+        if first.is_local
+        else f"Two surveys spent it, {spent}."
+    )
+    return replace(
+        second.guarantee,
+        epsilon=second.total_epsilon,
+        total_epsilon=None,
+        participant_epsilon=learned,
+        place=place,
+    )
 
 
 def decode_two(

@@ -38,16 +38,15 @@ def pilot_from(first: Survey, tally: Tally, clients: int | None = None) -> Pilot
     heard = tally.clients(first)
     smooth = histogram.monotone()
     counts = np.maximum(smooth.counts, 0.0)
+    drowned = [_is_drowned(histogram, label) for label in (0, 1)]
+    if all(drowned) or counts[drowned.index(False)].sum() <= 0.0:
+        raise SettingInvalid(
+            "a second survey needs to know where scores lie; the first has nothing but noise in "
+            "it. Ask more clients, or spend more epsilon."
+        )
     for label, name in enumerate(("negatives", "positives")):
-        ones = np.zeros_like(counts)
-        ones[label] = 1.0
-        if histogram.counts[label].sum() < CLEAR_OF_NOISE * sqrt(histogram.noise.variance(ones)):
+        if drowned[label]:
             other = counts[1 - label]
-            if other.sum() <= 0.0:
-                raise SettingInvalid(
-                    "a second survey needs to know where scores lie; the first has nothing but "
-                    "noise in it. Ask more clients, or spend more epsilon."
-                )
             # Drowned in noise: taken for probabilities, scores say where that class lies.
             middle = 0.5 * (histogram.edges[1:] + histogram.edges[:-1])
             odds = middle / (1.0 - middle) if name == "positives" else (1.0 - middle) / middle
@@ -57,6 +56,14 @@ def pilot_from(first: Survey, tally: Tally, clients: int | None = None) -> Pilot
     everybody = float(clients or heard / fraction)
     counts = counts * (everybody / heard) if first.is_local else counts
     return Pilot(first, ScoreHistogram(histogram.edges, counts), heard, everybody)
+
+
+def _is_drowned(histogram: ScoreHistogram, label: int) -> bool:
+    """Whether a class does not stand clear of the noise."""
+    ones = np.zeros_like(histogram.counts)
+    ones[label] = 1.0
+    sd = sqrt(histogram.noise.variance(ones))
+    return bool(histogram.counts[label].sum() < CLEAR_OF_NOISE * sd)
 
 
 def expected_pilot(first: Survey, leaf_counts: FloatArray, *, clients: float) -> Pilot:
