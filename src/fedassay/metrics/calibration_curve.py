@@ -100,7 +100,7 @@ class CalibrationCurve:
         scores = self.pieced.scores.ravel()
         rest = np.stack([-scores, 1.0 - scores]) - self.gaps @ self.features
         moved = (self._inverse @ self.features)[:, None] * rest
-        return self.pieced.mean(moved.reshape(len(self.nodes), 2, *self.pieced.scores.shape))
+        return self.pieced.gradients(moved.reshape(len(self.nodes), 2, *self.pieced.scores.shape))
 
     @cached_property
     def sampling(self) -> FloatArray:

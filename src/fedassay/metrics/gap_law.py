@@ -18,7 +18,7 @@ from fedassay.examples import FloatArray
 from fedassay.extras import needed_for
 
 _DRAWS = 256
-_HALVINGS = 14
+_HALVINGS = 11
 
 
 class Figure(Enum):
@@ -62,13 +62,17 @@ class GapLaw:
     """How much which examples there are varies the figure, or for a quantile its level."""
     spread_sampling: float
 
-    def drawn(self, factor: float, *, noise: bool = True, sampling: bool = True) -> FloatArray:
-        """The figure of so many times the gaps, once for each of many errors, sorted."""
+    def drawn(self, gaps: FloatArray, *, noise: bool = True, sampling: bool = True) -> FloatArray:
+        """The figure of such gaps, once for each of many errors, sorted."""
         covariance = self.noise * noise + self.sampling * sampling
         spread = sqrt(self.spread_noise**2 * noise + self.spread_sampling**2 * sampling)
-        normals = spread_normals(len(self.gaps) + 1)
-        gaps = factor * self.gaps + normals[:, :-1] @ _root(covariance)
-        return np.sort(self._figures(gaps, spread * normals[:, -1]))
+        normals = spread_normals(len(gaps) + 1)
+        moved = gaps + normals[:, :-1] @ _root(covariance)
+        return np.sort(self._figures(moved, spread * normals[:, -1]))
+
+    def of(self, gaps: FloatArray) -> float:
+        """The figure of such gaps, as they are."""
+        return float(self._figures(gaps[None], np.zeros(1))[0])
 
     def _figures(self, gaps: FloatArray, moved: FloatArray) -> FloatArray:
         """One figure for each row of gaps."""
@@ -88,24 +92,42 @@ class GapLaw:
         )[:, 0]
         return quantile
 
-    def factors(self, tail: float, *, population: bool) -> tuple[float, float]:
-        """Between how many times the gaps seen what was seen has more than the tail's chance."""
-        none = np.zeros(len(self.gaps))
-        seen = float(self._figures(self.gaps[None], none[:1])[0])
+    def ends(self, tail: float, *, population: bool) -> tuple[float, float]:
+        """The figures between which what was seen has more than the tail's chance.
 
-        def law(factor: float) -> FloatArray:
-            return self.drawn(factor, sampling=population)
-
-        nothing = law(0.0)
+        How a figure comes out depends on how its gaps lie along the scores, so ends are taken
+        over several ways: as seen, as far as they are clear of their errors, and all the same.
+        """
+        seen = self.of(self.gaps)
+        nothing = self.drawn(np.zeros_like(self.gaps), sampling=population)
         # Luck that leaves less than noise alone should have makes nobody surer than it would.
         unlucky = max(seen, float(np.median(nothing)))
-        low, high = 0.0, 1.0
-        if float((nothing >= seen).mean()) < tail:
-            low = _crossing(lambda factor: float((law(factor) >= seen).mean()) >= tail, 0.0, 1.0)
-        while float((law(high) <= unlucky).mean()) > tail and high < 2.0**20:
-            high *= 2.0
-        high = _crossing(lambda factor: float((law(factor) <= unlucky).mean()) <= tail, 0.0, high)
-        return low, high
+        is_clear = float((nothing >= seen).mean()) < tail
+        lows, highs = [seen if is_clear else 0.0], [seen]
+        for way in self._ways(population=population):
+
+            def at_least(size: float, way: FloatArray = way) -> bool:
+                drawn = self.drawn(size * way, sampling=population)
+                return float((drawn >= seen).mean()) >= tail
+
+            def at_most(size: float, way: FloatArray = way) -> bool:
+                drawn = self.drawn(size * way, sampling=population)
+                return float((drawn <= unlucky).mean()) <= tail
+
+            if is_clear:
+                lows.append(_crossing(at_least, 0.0, seen))
+            most = unlucky
+            while not at_most(most) and most < 2.0**20 * unlucky:
+                most *= 2.0
+            highs.append(_crossing(at_most, 0.0, most))
+        return min(lows), max(highs)
+
+    def _ways(self, *, population: bool) -> list[FloatArray]:
+        """Gaps whose figure is 1."""
+        sd = np.sqrt(np.maximum(np.diag(self.noise + self.sampling * population), 0.0))
+        clear = np.sign(self.gaps) * np.maximum(np.abs(self.gaps) - 2.0 * sd, 0.0)
+        ways = [(way, self.of(way)) for way in (self.gaps, clear, np.ones_like(self.gaps))]
+        return [way / size for way, size in ways if size > 0.0]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -113,8 +135,6 @@ class GapFigure(Estimate):
     """A figure of the calibration gaps, with an interval that knows that noise only adds."""
 
     _: KW_ONLY
-    plain: float = 0.0
-    """The figure before what noise adds was taken off."""
     law: GapLaw | None = field(default=None)
 
     def interval(self, confidence: float = 0.95, *, population: bool = True) -> Interval:
@@ -123,11 +143,8 @@ class GapFigure(Estimate):
         tail = (1.0 - confidence) / 2.0
         if self.law is None:
             return Estimate.interval(self, confidence, population=population)
-        if self.plain <= 0.0:
-            most = np.quantile(self.law.drawn(0.0, sampling=population), 1.0 - tail)
-            return Interval(0.0, float(most))
-        low, high = self.law.factors(tail, population=population)
-        return Interval(min(low * self.plain, self.value), max(high * self.plain, self.value))
+        low, high = self.law.ends(tail, population=population)
+        return Interval(min(low, self.value), max(high, self.value))
 
 
 @lru_cache(maxsize=16)

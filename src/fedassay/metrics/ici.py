@@ -18,7 +18,7 @@ from fedassay.metrics.calibration_curve import CalibrationCurve, calibration_cur
 from fedassay.metrics.delta_method import sampling_variance
 from fedassay.metrics.gap_law import Figure, GapFigure, GapLaw, figure_of
 
-_GROUPS = 64
+_GROUPS = 48
 
 
 def ici(histogram: ScoreHistogram) -> Estimate:
@@ -68,17 +68,16 @@ def _estimate(histogram: ScoreHistogram, figure: Figure) -> Estimate:
     sizes = np.abs(curve.gaps @ curve.features)
     plain = figure_of(sizes, curve.sizes, figure)
     law = _law(curve, figure, plain, sizes)
-    own_noise = law.drawn(1.0, sampling=False)
+    own_noise = law.drawn(curve.gaps, sampling=False)
     part = _beyond(curve.gaps, curve.noise)
     reach = curve.reach
     bound = float(reach.max()) if figure is not Figure.MEAN else _mean_reach(curve)
     return GapFigure(
         value=part * plain,
         noise_sd=0.0 if histogram.noise.is_zero else float(own_noise.std()),
-        sampling_sd=float(law.drawn(1.0, noise=False).std()),
+        sampling_sd=float(law.drawn(curve.gaps, noise=False).std()),
         binning_bound=bound,
         binning_sd=float(np.sqrt(np.diag(curve.placing)).mean()),
-        plain=plain,
         law=law,
     )
 

@@ -12,6 +12,7 @@ import numpy as np
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
 from fedassay.interpolation import cubic
+from fedassay.metrics.delta_method import gradient_of_buckets
 
 EPS = float(np.finfo(np.float64).eps)
 PIECES = 8
@@ -138,6 +139,23 @@ class PiecedHistogram:
         steepest = np.maximum(np.append(jump, 0.0), np.append(0.0, jump))
         steepness: FloatArray = np.minimum(steepest / np.log(_STEEP), 1.0) ** 2
         return steepness
+
+    def gradients(self, of_pieces: FloatArray) -> FloatArray:
+        """How sums over examples move with each count, ... x label x bucket.
+
+        Of pieces: ... x label x bucket x piece, what an example there adds to each sum. Counts
+        also move where their neighbours lie in their buckets.
+        """
+        if self.pieces == 1:
+            alone: FloatArray = of_pieces[..., 0]
+            return alone
+
+        def sums(counts: FloatArray) -> FloatArray:
+            moved = ScoreHistogram(self.histogram.edges, counts, smooth=self.histogram.smooth)
+            summed: FloatArray = (self.counts_of(moved) * of_pieces).sum(axis=(-3, -1))
+            return summed
+
+        return gradient_of_buckets(self.histogram, sums)
 
     def counts_of(self, histogram: ScoreHistogram) -> FloatArray:
         """Interpolated counts of another histogram with the same buckets."""

@@ -120,7 +120,9 @@ def _mean_worth(
     value = mean(at.counts)
     slope = tuple((each - value) / total for each in worth)
     estimate = from_confusion(at, mean, slope, Kind(Shape.PLAIN))
-    # Where nobody counts yet, the next example may: as if it were half an example.
+    # Where nobody counts yet the next example may: as if there were half of one, rightly scored.
+    positive, negative = (max(worth[i], worth[i + 2], key=abs) for i in (0, 1))
     rows = sum(abs(count) for each, count in zip(worth, at.counts, strict=True) if each != 0.0)
-    least = sqrt(max(1.0 - rows, 0.0) / 2.0) * max(abs(each) for each in worth) / total
+    one = sqrt(threshold * positive**2 + (1.0 - threshold) * negative**2) / total
+    least = sqrt(max(1.0 - rows, 0.0) / 2.0) * one
     return replace(estimate, sampling_sd=max(estimate.sampling_sd, least))

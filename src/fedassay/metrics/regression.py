@@ -10,7 +10,7 @@ import numpy as np
 from fedassay.estimate import Estimate, NotEnoughData
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
-from fedassay.metrics.delta_method import CLEAR_OF_NOISE, counts_estimate, gradient_of_buckets
+from fedassay.metrics.delta_method import CLEAR_OF_NOISE, counts_estimate
 from fedassay.metrics.log_odds import PiecedHistogram
 from fedassay.metrics.logistic import LogisticFit, fit_logistic, probabilities
 
@@ -76,24 +76,29 @@ class Regression:
         return counts_estimate(
             self.histogram,
             float(self.fit.parameters[index]),
-            self.gradient(index),
+            self.gradients[index],
             binning_bound=self._bound(index),
             binning_sd=self._binning_sd(index),
         )
 
-    def gradient(self, index: int) -> FloatArray:
-        """How a parameter moves with each count, label x bucket."""
-        influence = self.influence[index]
-        if self.pieced.pieces == 1:
-            single: FloatArray = influence[..., 0]
-            return single
+    @cached_property
+    def _mean_influence(self) -> FloatArray:
+        """The same on average over each bucket's examples, parameter x label x bucket."""
+        return self.pieced.mean(self.influence)
 
-        def slopes(counts: FloatArray) -> FloatArray:
-            moved = ScoreHistogram(self.histogram.edges, counts, smooth=self.histogram.smooth)
-            summed: FloatArray = (self.pieced.counts_of(moved) * influence).sum(axis=(0, 2))
-            return summed
+    @cached_property
+    def _at_cuts(self) -> FloatArray:
+        """The same at the cuts, parameter x label x bucket x cut."""
+        return self._moved(self.pieced.ends)
 
-        return gradient_of_buckets(self.histogram, slopes)
+    @cached_property
+    def _at_likely_cuts(self) -> FloatArray:
+        return self._moved(self.pieced.likely_ends)
+
+    @cached_property
+    def gradients(self) -> FloatArray:
+        """How each parameter moves with each count, parameter x label x bucket."""
+        return self.pieced.gradients(self.influence)
 
     def _moved(self, odds: FloatArray) -> FloatArray:
         """How parameters move with a row more at given log-odds, parameter x label x ..."""
@@ -108,13 +113,12 @@ class Regression:
         A spike in the first or last bucket is likely one of scores that are exactly 0 or 1.
         """
         counts, spikes = np.maximum(self.histogram.counts, 0.0), self.histogram.spikes
-        mean = self.pieced.mean(self.influence)[index]
-        ends = self._moved(self.pieced.likely_ends)[index]
-        within = np.diff(ends, axis=-1) ** 2 / 12.0
+        mean = self._mean_influence[index]
+        within = np.diff(self._at_likely_cuts[index], axis=-1) ** 2 / 12.0
         between = (self.influence[index] - mean[..., None]) ** 2
         even = np.diff(self.pieced.cuts, axis=1)
         variance = ((within + between) * even).sum(axis=-1)
-        at_ends = self._moved(self.pieced.ends[[0, -1]][:, [0, -1]])[index][:, [0, 1], [0, 1]]
+        at_ends = self._at_cuts[index][:, [0, -1], [0, -1]]
         furthest = np.abs(at_ends - mean[:, [0, -1]]) * self._end_spikes
         loose = float(((counts + spikes**2) * variance).sum())
         wide = self.pieced.doubt(self.influence[index])
@@ -154,8 +158,7 @@ class Regression:
 
     def _lean(self, index: int, at: "Regression") -> FloatArray:
         """What a row does at each cut more than at its bucket's mean, label x bucket x cut."""
-        ends = at._moved(self.pieced.ends)[index]
-        lean: FloatArray = ends - self.pieced.mean(at.influence)[index][..., None]
+        lean: FloatArray = at._at_cuts[index] - at._mean_influence[index][..., None]
         return lean
 
     def _worst(self, index: int, sign: float) -> float:

@@ -18,7 +18,6 @@ from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.delta_method import (
     counts_estimate,
-    gradient_of_buckets,
     why_one_class,
     why_undefined,
 )
@@ -89,14 +88,9 @@ def oe_ratio(histogram: ScoreHistogram) -> Estimate:
         return undefined
     pieced = in_pieces(histogram)
 
-    def scores(counts: FloatArray) -> FloatArray:
-        moved = ScoreHistogram(histogram.edges, counts, smooth=histogram.smooth)
-        summed: FloatArray = (pieced.counts_of(moved) * pieced.scores).sum(axis=(0, 2))
-        return summed
-
     middle = np.tile(0.5 * (histogram.edges[1:] + histogram.edges[:-1]), (2, 1))
-    slopes = middle if pieced.pieces == 1 else gradient_of_buckets(histogram, scores)
-    expected = float(scores(histogram.counts).sum())
+    slopes = pieced.gradients(np.tile(pieced.scores, (2, 1, 1)))
+    expected = float((pieced.counts * pieced.scores).sum())
     undefined = why_undefined(histogram, slopes, "expected positives", size=expected)
     if undefined is not None:
         return undefined
