@@ -137,7 +137,7 @@ class PiecedHistogram:
         density = np.log(np.maximum(self.histogram.counts.sum(axis=0), 1.0) / self.histogram.widths)
         jump = np.abs(np.diff(density))
         steepest = np.maximum(np.append(jump, 0.0), np.append(0.0, jump))
-        steepness: FloatArray = np.minimum(steepest / np.log(_STEEP), 1.0) ** 2
+        steepness: FloatArray = np.minimum(steepest / np.log(_STEEP), 1.0)
         return steepness
 
     def gradients(self, of_pieces: FloatArray) -> FloatArray:

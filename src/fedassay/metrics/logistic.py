@@ -23,6 +23,8 @@ _STEEPEST = 60.0
 _SINGULAR = 1e-12
 _SMALLEST_STEP = 2.0**-20
 _NOTHING = 1e-30
+# Where the model is sure of every row, it would rather be surer still.
+_CERTAIN = 1e-6
 
 RUNS_OFF = (
     "the logistic curve must have a most likely place; on these counts it runs off to infinity, "
@@ -71,7 +73,7 @@ def fit_logistic(
         if state is None:
             return NotEnoughData(reason=RUNS_OFF)
         if state.distance <= _SETTLED * max(abs(float(totals.sum())), 1.0):
-            return LogisticFit(parameters, state.probabilities, state.inverse)
+            return _settled(parameters, state, totals)
         scale, better = 1.0, None
         while better is None and scale >= _SMALLEST_STEP:
             tried = parameters + scale * state.step
@@ -82,7 +84,7 @@ def fit_logistic(
         if better is None:
             # Rounding leaves no better place: either this is it, or there is none.
             if state.distance <= _ROUNDED * max(abs(float(totals.sum())), 1.0):
-                return LogisticFit(parameters, state.probabilities, state.inverse)
+                return _settled(parameters, state, totals)
             return NotEnoughData(reason=RUNS_OFF)
         parameters, state = tried, better
         if not np.abs(parameters).max() < _STEEPEST:
@@ -121,6 +123,15 @@ class _State:
         inverse = np.linalg.inv(scaled) / sizes / sizes[:, None]
         step = inverse @ slope
         return cls(p, inverse, step, float(slope @ step))
+
+
+def _settled(
+    parameters: FloatArray, state: _State, totals: FloatArray
+) -> LogisticFit | NotEnoughData:
+    p = state.probabilities
+    if float(totals @ (p * (1.0 - p))) < _CERTAIN:
+        return NotEnoughData(reason=RUNS_OFF)
+    return LogisticFit(parameters, p, state.inverse)
 
 
 def probabilities(odds: FloatArray) -> FloatArray:
