@@ -260,7 +260,7 @@ def load(path: str | Path) -> Survey | Assessment | Calibrator | KeptTally:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     fedassay.new_survey().save(f"{folder}/survey.json")
     ...     fedassay.load(f"{folder}/survey.json")
-    <Survey ...: secure, 16,460 cells>
+    <Survey ...: secure, 20,378 cells>
     """
     place = as_path(path)
     if is_tally_file(place):

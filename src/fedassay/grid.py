@@ -19,19 +19,15 @@ from fedassay.examples import (
     Examples,
     FloatArray,
     IntArray,
-    LabelArray,
-    checked_labels,
     checked_scores,
 )
 from fedassay.files import Fields
-from fedassay.grid_rules import EPS_BITS, MAX_CELLS, GridRule, RuleKind
+from fedassay.grid_rules import EPS, MAX_CELLS, GridRule, RuleKind
+from fedassay.grid_table import CellCounter, cells_of, count_by_search
+from fedassay.grid_warp import ISOLATION, warped_edges
 
 MAX_EXPLICIT_EDGES = 2**16 + 1
-_FINEST_BITS = 18
-_CHUNK_ROWS = 2**16
 _FEW_ROWS = 2**13
-_FEW_SPLITS = 16
-_ISOLATION = 2.0**-20
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -107,12 +103,25 @@ class Grid:
 
     @classmethod
     def fine(cls, cells: int = 2**14) -> "Grid":
-        """Equal widths, then halving widths towards 0 and 1.
+        """Equal widths, then 64 cells per octave towards 0 and 1, down to 2^-40.
 
-        For sums without noise, where cells cost nothing: scores of exactly 0 and 1,
-        and log loss near them, keep cells of their own.
+        For sums without noise, where cells cost nothing: scores that crowd at an end are
+        told apart to about 1 % of their distance from it, and scores of exactly 0 and 1
+        keep cells of their own, as log loss needs it (docs/adr/0016-octave-axis.md).
         """
         return cls.by_rule(GridRule(RuleKind.FINE, cells))
+
+    @classmethod
+    def octaves(cls, parts: int) -> "Grid":
+        """Each octave from 2^-40 to 1/2 in equal parts, mirrored at 1: nearly even in log-odds.
+
+        Where it is not known whether scores crowd at 1e-6 or spread over [0, 1]: every
+        octave of odds has as many cells. 78 for each part, and one for either end.
+
+        >>> Grid.octaves(1).edges[[0, 1, 2, 39, 40, 41, -1]].tolist()
+        [0.0, 9.094947017729282e-13, 1.8189894035458565e-12, 0.25, 0.5, 0.75, 1.0]
+        """
+        return cls.by_rule(GridRule.octaves(parts))
 
     @classmethod
     def explicit(cls, edges: npt.ArrayLike) -> "Grid":
@@ -141,37 +150,13 @@ class Grid:
         cells than asked for, never more.
         """
         _check_cell_count(cells)
-        scores = checked_scores(reference)
-        if len(scores) == 0:
-            raise SettingInvalid(
-                "a warped grid needs a reference sample; found no scores. "
-                "Pass the training scores, or use a uniform grid."
-            )
-        values, place = np.unique(scores, return_inverse=True)
-        weights = _balanced_weights(len(scores), labels)
-        mass: FloatArray = np.bincount(place, weights=weights) / weights.sum()
-        if 2 * len(values) < cells:
-            heavy = np.ones(len(values), dtype=bool)
-        elif len(values) <= cells:
-            heavy = np.zeros(len(values), dtype=bool)
-        else:
-            heavy = mass > 2.0 / cells
-        cuts = np.concatenate(
-            [
-                _just_below(values)[heavy],
-                values[heavy],
-                _quantile_cuts(values[~heavy], mass[~heavy], cells - 2 * int(heavy.sum())),
-            ]
-        )
-        # A cut at 0 would be no cell at all; this one parts 0 from what log loss tells apart.
-        cuts = np.where(cuts == 0.0, 2.0**-EPS_BITS, cuts)
-        cuts = np.unique(cuts[cuts < 1.0])
-        return cls(np.concatenate([[0.0], _rounded(cuts, values[heavy]), [1.0]]))
+        return cls(warped_edges(reference, cells, labels))
 
     def with_edges_at(self, thresholds: Iterable[float]) -> "Grid":
         """Move the nearest inner edges onto the thresholds, which then are exact.
 
-        Where no inner edge is free, one is added.
+        Where no inner edge is free, one is added. Thresholds are doubles, and so are edges:
+        1e-300 and 1 - 2^-53 are held exactly too.
 
         >>> Grid.uniform(4).with_edges_at([0.3]).edges.tolist()
         [0.0, 0.3, 0.5, 0.75, 1.0]
@@ -180,13 +165,14 @@ class Grid:
         given = list(thresholds)
         require_thresholds(given)
         edges = self.edges.copy()
-        asked = {t for t in given if 0.0 < t < 1.0}
+        asked = {_held(t) for t in given if 0.0 < t < 1.0}
         wanted = sorted(asked - set(edges.tolist()))
-        fixed = np.isin(edges, list(asked)) | (edges == 0.0) | (edges == 1.0)
-        # Both edges of a cell that isolates a spike stay.
-        narrow = np.diff(edges) <= 2.0 * _ISOLATION
-        fixed[1:] |= narrow
-        fixed[:-1] |= narrow
+        fixed = np.isin(edges, [*asked, 0.0, EPS, 1.0 - EPS, 1.0])
+        if self.rule is None:
+            # Both edges of a cell that isolates a spike stay. A rule knows of no spikes.
+            narrow = np.diff(edges) <= 2.0 * ISOLATION
+            fixed[1:] |= narrow
+            fixed[:-1] |= narrow
         for threshold in wanted:
             place = int(np.searchsorted(edges, threshold))
             free = [i for i in (place - 1, place) if not fixed[i]]
@@ -196,6 +182,12 @@ class Grid:
             else:
                 edges = np.insert(edges, place, threshold)
                 fixed = np.insert(fixed, place, True)
+        if len(edges) > MAX_CELLS + 1:
+            raise SettingInvalid(
+                f"a grid holds each threshold as an edge, and has at most {MAX_CELLS} cells; found "
+                f"{len(edges) - 1} with these {len(given)} thresholds. Use a coarser grid, or "
+                "fewer thresholds."
+            )
         return Grid(edges, self.rule)
 
     def with_ends(self) -> "Grid":
@@ -204,7 +196,7 @@ class Grid:
         >>> Grid.uniform(2).with_ends().locate([0.0, 0.1, 1.0]).tolist()
         [0, 1, 3]
         """
-        ends = np.array([2.0**-EPS_BITS, 1.0 - 2.0**-EPS_BITS])
+        ends = np.array([EPS, 1.0 - EPS])
         return Grid(np.unique(np.concatenate([self.edges, ends])), self.rule)
 
     def to_json(self) -> dict[str, Any]:
@@ -248,11 +240,7 @@ class Grid:
 
     def locate(self, scores: npt.ArrayLike) -> IntArray:
         """The cell of each score; one outside [0, 1] raises `ScoreOutOfRange`."""
-        return self._locate(checked_scores(scores))
-
-    def _locate(self, values: FloatArray) -> IntArray:
-        cells = np.searchsorted(self.edges, values, side="left") - 1
-        return np.maximum(cells, 0, out=cells)
+        return cells_of(self.edges, checked_scores(scores))
 
     def count(self, examples: Examples) -> IntArray:
         """Count examples per label and cell; rows 0 and 1 are negatives and positives.
@@ -260,72 +248,34 @@ class Grid:
         >>> Grid.uniform(2).count(Examples([0, 1, 1], [0.2, 0.62, 1.0])).tolist()
         [[1, 0], [0, 2]]
 
-        One pass in chunks that stay in cache: scores fall into a fine dyadic grid by one
-        multiplication, which is exact, and only those in a fine cell that an edge
-        splits are searched for.
+        Many rows are counted by tables, which `grid_table` explains.
         """
         require_type(examples, Examples, "what is counted", "Pass Examples(y, s).", withhold=True)
         if len(examples) <= _FEW_ROWS:
-            return self._count_by_search(examples.scores, examples.labels)
-        table = _fine_table(self)
-        counts = np.zeros((2, self.cells), dtype=np.int64)
-        fine = np.zeros(2 * len(table.cells), dtype=np.int64)
-        # Larger arrays go back to the system after each chunk and cost page faults; with a
-        # chunk much shorter than the table, adding up the table would cost most.
-        chunk = max(_CHUNK_ROWS, len(fine) // 2)
-        for start in range(0, len(examples), chunk):
-            scores = examples.scores[start : start + chunk]
-            labels = examples.labels[start : start + chunk]
-            cells = np.ceil(scores * table.scale).astype(np.intp)
-            places = cells + np.multiply(labels, len(table.cells), dtype=np.intp)
-            fine += np.bincount(places, minlength=len(fine))
-            # Looking for the rows in split cells costs a fifth of it all: only if there are any.
-            if fine[table.splits].any():
-                fine[table.splits] = 0
-                in_split = table.is_split[cells]
-                counts += self._count_by_search(scores[in_split], labels[in_split])
-        for label, row in enumerate(fine.reshape(2, -1)):
-            np.add.at(counts[label], table.cells, row)
-        return counts
-
-    def _count_by_search(self, scores: FloatArray, labels: LabelArray) -> IntArray:
-        cells = self._locate(scores) + np.multiply(labels, self.cells, dtype=np.intp)
-        return np.bincount(cells, minlength=2 * self.cells).reshape(2, self.cells)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _FineTable:
-    """For each fine cell (k-1, k] / scale: its leaf cell, and whether an edge splits it."""
-
-    scale: float
-    cells: IntArray
-    is_split: npt.NDArray[np.bool_]
-    splits: IntArray
-    """Places of the split ones, over label x fine cell."""
+            return count_by_search(self.edges, examples.scores, examples.labels)
+        return _counter(self).count(examples.scores, examples.labels)
 
 
 @lru_cache(maxsize=8)
-def _fine_table(grid: Grid) -> _FineTable:
-    for bits in range(10, _FINEST_BITS + 1):
-        scaled = grid.edges * 2.0**bits
-        inside = np.unique(np.ceil(scaled[scaled != np.floor(scaled)])).astype(np.intp)
-        if len(inside) <= _FEW_SPLITS:
-            break
-    scale = 2**bits
-    is_split = np.zeros(scale + 1, dtype=bool)
-    is_split[inside] = True
-    return _FineTable(
-        scale=float(scale),
-        cells=grid.locate(np.arange(scale + 1) / scale),
-        is_split=is_split,
-        splits=np.concatenate([inside, inside + scale + 1]),
-    )
+def _counter(grid: Grid) -> CellCounter:
+    return CellCounter.of(grid.edges)
 
 
 def _is_missing(values: FloatArray, edges: FloatArray) -> npt.NDArray[np.bool_]:
     """Which values, all in [0, 1], are not among rising edges from 0 to 1."""
     missing: npt.NDArray[np.bool_] = edges[np.searchsorted(edges, values)] != values
     return missing
+
+
+def _held(threshold: float) -> float:
+    """An exact threshold, such as a fraction, as the double that an edge can be."""
+    held = float(threshold)
+    if not 0.0 < held < 1.0:
+        raise SettingInvalid(
+            f"a threshold inside (0, 1) must be one as a double too, as scores are; found one that "
+            f"rounds to {held:g}. Use {held:g} itself, or one further inside."
+        )
+    return held
 
 
 def _check_cell_count(cells: int) -> None:
@@ -347,52 +297,3 @@ def _check_edges(edges: FloatArray) -> None:
             "grid edges must increase strictly and be finite; found equal, falling or missing "
             "ones. Sort them and drop repeats."
         )
-
-
-def _balanced_weights(rows: int, labels: npt.ArrayLike | None) -> FloatArray:
-    if labels is None:
-        return np.ones(rows)
-    positive = checked_labels(labels).astype(bool)
-    if len(positive) != rows:
-        raise SettingInvalid(
-            f"a reference needs one label per score; found {len(positive)} labels and "
-            f"{rows} scores."
-        )
-    if positive.all() or not positive.any():
-        return np.ones(rows)
-    weights: FloatArray = np.where(positive, 0.5 / positive.sum(), 0.5 / (~positive).sum())
-    return weights
-
-
-def _just_below(values: FloatArray) -> FloatArray:
-    """A lower edge for the cell that isolates each value from its neighbours."""
-    previous = np.concatenate([[0.0], values[:-1]])
-    below = np.maximum(previous, values - _ISOLATION)
-    # Scores of exactly 0 keep company only with what log loss clips to the same value.
-    return np.where(values <= 2.0**-EPS_BITS, 2.0**-EPS_BITS, below)
-
-
-def _quantile_cuts(values: FloatArray, mass: FloatArray, cells: int) -> FloatArray:
-    if len(values) <= cells:
-        # The last value needs no cut: what lies above it is empty, or has a cut of its own.
-        return values[: max(cells - 1, 0)]
-    if cells <= 1:
-        return np.zeros(0)
-    share = np.cumsum(mass) / mass.sum()
-    cuts = np.searchsorted(share, np.arange(1, cells) / cells * (1.0 - 1e-12))
-    chosen: FloatArray = values[np.minimum(cuts, len(values) - 1)]
-    return chosen
-
-
-def _rounded(cuts: FloatArray, keep: FloatArray) -> FloatArray:
-    """Raise cuts to multiples of 2^-18 where that moves them little: counting is then faster.
-
-    Never down: a cut at a value must stay at or above it.
-    """
-    if len(cuts) == 0:
-        return cuts
-    snapped = np.ceil(cuts * 2.0**_FINEST_BITS) / 2.0**_FINEST_BITS
-    gaps = np.diff(np.concatenate([[0.0], cuts, [1.0]]))
-    room = np.minimum(gaps[:-1], gaps[1:]) / 64
-    moves = (np.abs(snapped - cuts) < room) & ~np.isin(cuts, keep)
-    return np.where(moves, snapped, cuts)

@@ -83,8 +83,8 @@ fractions = st.fractions(Fraction(1, 1000), 50, max_denominator=10**6)
 thresholds = st.lists(st.floats(0.0, 1.0, exclude_min=True, exclude_max=True), max_size=3)
 grids = st.builds(
     lambda make, cells, at: make(cells).with_edges_at(at),
-    st.sampled_from([Grid.uniform, Grid.cubic, Grid.fine]),
-    st.integers(2, 200),
+    st.sampled_from([Grid.uniform, Grid.cubic, Grid.fine, Grid.octaves]),
+    st.integers(1, 200),
     thresholds,
 ) | st.lists(st.floats(0.0, 1.0, exclude_min=True, exclude_max=True), max_size=30, unique=True).map(
     lambda inner: Grid.explicit([0.0, *sorted(inner), 1.0])

@@ -20,7 +20,12 @@ GRIDS = {
     "uniform 2^14": Grid.uniform(2**14),
     "fine": Grid.fine(),
     "uneven": Grid.explicit([0.0, 1e-300, 1e-9, 0.1, 0.3, 1 / 3, 0.7312345, 1 - 2**-53, 1.0]),
-    "fine with thresholds": Grid.fine().with_edges_at([0.3, 0.7]),
+    "fine with thresholds": Grid.fine().with_edges_at([0.3, 0.7, 1e-7, 1 - 1e-7]),
+    "fine 1000": Grid.fine(1000),
+    "octaves of 1": Grid.octaves(1),
+    "octaves of 8": Grid.octaves(8),
+    "octaves of 3 with thresholds": Grid.octaves(3).with_edges_at([1e-15, 0.3, 1 - 2**-53]),
+    "octaves of 64": Grid.octaves(64),
 }
 grids = pytest.mark.parametrize("grid", GRIDS.values(), ids=GRIDS.keys())
 
@@ -156,6 +161,52 @@ def test_a_threshold_keeps_edges_that_are_thresholds() -> None:
     assert {0.5, 0.45} <= set(grid.edges.tolist())
 
 
+@given(
+    st.sampled_from([Grid.octaves(1), Grid.octaves(3), Grid.octaves(8), Grid.fine(1000)]),
+    st.sets(st.floats(5e-324, 1 - 2**-53) | st.sampled_from([1e-15, 1 - 1e-16]), max_size=6),
+)
+def test_thresholds_become_edges_however_close_to_the_ends(grid: Grid, asked: set[float]) -> None:
+    moved = grid.with_edges_at(asked)
+    assert asked <= set(moved.edges.tolist())
+    assert grid.cells <= moved.cells <= grid.cells + len(asked)
+    assert np.isin([0.0, 1.0], moved.edges).all()
+
+
+@pytest.mark.parametrize("threshold", [1e-15, 3e-7, 0.31, 1 - 1e-9, 1 - 1e-16])
+def test_a_threshold_moves_the_nearest_edge_of_octaves(threshold: float) -> None:
+    before = Grid.octaves(5).edges.tolist()
+    after = Grid.octaves(5).with_edges_at([threshold]).edges.tolist()
+    (gone,) = set(before) - set(after)
+    assert set(after) - set(before) == {threshold}
+    assert gone == min(before[1:-1], key=lambda edge: abs(edge - threshold))
+
+
+def test_a_threshold_leaves_alone_the_cells_of_what_log_loss_clips() -> None:
+    eps = 2.0**-52
+    for grid in (Grid.fine(), Grid.octaves(2).with_ends()):
+        edges = grid.with_edges_at([1e-16, 1 - 2**-53]).edges.tolist()
+        assert edges[:3] == [0.0, 1e-16, eps]
+        assert edges[-3:] == [1 - eps, 1 - 2**-53, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("threshold", "end"), [(Fraction(1, 10**400), "0"), (1 - Fraction(1, 10**20), "1")]
+)
+def test_a_threshold_that_no_double_can_hold_is_refused(threshold: Fraction, end: str) -> None:
+    for grid in (Grid.octaves(8), Grid.uniform(4)):
+        with pytest.raises(SettingInvalid, match=f"rounds to {end}. Use {end} itself"):
+            grid.with_edges_at([threshold])  # type: ignore[list-item]
+    assert float(Fraction(1, 3)) in Grid.octaves(8).with_edges_at([1 / 3]).edges
+
+
+def test_thresholds_that_the_largest_grid_has_no_edge_for_are_refused() -> None:
+    grid = Grid.uniform(MAX_CELLS)
+    in_the_last_cell = [1 - 2**-22, 1 - 2**-23]
+    assert grid.with_edges_at(in_the_last_cell[:1]).cells == MAX_CELLS
+    with pytest.raises(SettingInvalid, match="1048577 with these 2 thresholds"):
+        grid.with_edges_at(in_the_last_cell)
+
+
 @pytest.mark.parametrize(
     "edges",
     [
@@ -202,18 +253,6 @@ def test_grids_are_values() -> None:
     assert Grid.uniform(4) != Grid.uniform(5)
     with pytest.raises(ValueError, match="read-only"):
         Grid.uniform(4).edges[0] = 0.5
-
-
-@pytest.mark.parametrize("cells", [2, 3, 10, 49, 1000])
-def test_edges_by_rule_are_one_rounded_quotient_of_whole_numbers(cells: int) -> None:
-    """By exact fractions, rounded once to the nearest double."""
-    uniform = [float(Fraction(i, cells)) for i in range(cells + 1)]
-    cubic = [float(Fraction(i * i * (3 * cells - 2 * i), cells**3)) for i in range(cells + 1)]
-    assert Grid.uniform(cells).edges.tolist() == uniform
-    assert Grid.cubic(cells).edges.tolist() == cubic
-    tails = [2.0**-k for k in range(1, 53) if Fraction(1, 2**k) < Fraction(1, cells)]
-    fine = sorted({*uniform, *tails, *(1.0 - tail for tail in tails)})
-    assert Grid.fine(cells).edges.tolist() == fine
 
 
 def test_a_grid_file_may_leave_out_inner_edges_only() -> None:

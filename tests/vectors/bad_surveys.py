@@ -15,6 +15,7 @@ GRR = "grr, empty clients"
 HASHED = "tree of two levels, grr then oue, by hash"
 INTERLEAVED = "interleaved, three levels"
 FINE = "fine grid with thresholds"
+OCTAVES = "octaves"
 TREE = "leaves that the fan-outs do not fill"
 NOISY = "distributed, each level pays"
 
@@ -51,7 +52,12 @@ BAD: list[tuple[str, str, str, Change]] = [
     ("half a cell", OUE, "whole number", put("grid", "cells", value=4.5)),
     ("a cubic grid that is too fine", "oue, bits that do not fill their bytes", "cells",
      put("grid", "cells", value=2**16 + 1)),
-    ("too many edges", FINE, "between 2 and", put("grid", "cells", value=2**20)),
+    ("too many edges", FINE, "between 2 and", put(
+        "grid", value={"kind": "uniform", "cells": 2**20, "without": [], "with": [0.3]})),
+    ("a fine grid that is too fine", FINE, "cells", put("grid", "cells", value=2**19 + 1)),
+    ("octaves of half a part", OCTAVES, "78 times", put("grid", "cells", value=665)),
+    ("octaves of no part", OCTAVES, "78 times", put("grid", "cells", value=2)),
+    ("octaves of too many parts", OCTAVES, "cells", put("grid", "cells", value=78 * 4097 + 2)),
     ("edges that fall", "explicit edges", "edges", put("grid", "edges", value=[0, 0.5, 0.4, 1])),
     ("edges that stand twice", "explicit edges", "edges",
      put("grid", "edges", value=[0, 0.5, 0.5, 1])),

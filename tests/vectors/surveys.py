@@ -5,7 +5,8 @@ from fractions import Fraction
 import numpy as np
 
 from fedassay import Exact, Grid, Hierarchy, Survey, Unit
-from fedassay.hierarchy import AnyLevels, Interleaved
+from fedassay.cut_levels import AnyLevels
+from fedassay.hierarchy import Interleaved
 from fedassay.mechanisms import (
     AnyMechanism,
     Polya,
@@ -84,6 +85,13 @@ LOCAL: dict[str, Survey] = {
 OTHERS: dict[str, Survey] = {
     "default of exact sums": secure(Grid.fine()),
     "fine grid with thresholds": secure(Grid.fine(1000).with_edges_at([0.3, 0.0123456789])),
+    "fine grid of one even cell": secure(Grid.fine(1)),
+    "fine grid of odd cells": secure(Grid.fine(12_345)),
+    "octaves": secure(Grid.octaves(8)),
+    "octaves in thirds, with thresholds": secure(
+        Grid.octaves(3).with_edges_at([1e-15, 3e-7, 0.3, 1 - 1e-9, float(np.nextafter(1.0, 0.0))])
+    ),
+    "octaves in the most parts": secure(Grid.octaves(2**12)),
     "cubic grid with ends": secure(Grid.cubic(24).with_ends().with_edges_at([0.1])),
     "largest cubic grid": secure(Grid.cubic(2**16)),
     "thirds and sevenths": secure(Grid.uniform(21), Hierarchy(21, (3, 7))),

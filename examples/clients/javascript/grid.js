@@ -11,7 +11,8 @@ const RULES = {
     mostCells: 2 ** 16,
     edges: (n) => upTo(n).map((i) => (i * i * (3 * n - 2 * i)) / (n * n * n)),
   },
-  fine: { mostCells: MOST_CELLS, edges: fine },
+  fine: { mostCells: 2 ** 19, edges: fine },
+  octaves: { mostCells: 78 * 2 ** 12 + 2, edges: octaves },
 };
 
 /** All edges of a survey's grid, from 0 to 1. */
@@ -44,7 +45,7 @@ function explicitEdges(grid) {
 
 function edgesByRule(grid) {
   const rule = Object.keys(RULES).find((kind) => kind === grid?.kind);
-  check(rule, "a grid is one of uniform, cubic, fine, edges");
+  check(rule, "a grid is one of uniform, cubic, fine, octaves, edges");
   const isChanged = Object.hasOwn(grid, "without") || Object.hasOwn(grid, "with");
   exactly(grid, ["kind", "cells", ...(isChanged ? ["without", "with"] : [])], "grid");
   const { edges, mostCells } = RULES[rule];
@@ -73,10 +74,36 @@ function upTo(n) {
   return Array.from({ length: n + 1 }, (_, i) => i);
 }
 
-/** i / n, and 2^-k and 1 - 2^-k for each k up to 52 with 2^k > n. */
+/** i / n, octaves in 64 parts where these are fewer, then 2^-k up to k = 52; mirrored at 1. */
 function fine(n) {
-  const tails = [];
-  for (let k = 52; 2 ** k > n; k--) tails.push(2 ** -k);
-  const inner = upTo(n).slice(1, -1);
-  return [0, ...tails, ...inner.map((i) => i / n), ...tails.map((t) => 1 - t).reverse(), 1];
+  let first = 2;
+  while (64 * 2 ** first <= n) first++;
+  const edges = [...upTo(n).map((i) => i / n), ...octaveEdges(64, first)];
+  for (let k = 41; k <= 52; k++) edges.push(1 / 2 ** k, (2 ** k - 1) / 2 ** k);
+  return sortedOnce(edges);
+}
+
+/** Each octave from 2^-40 to 1/2 in equal parts, mirrored at 1, and the ends. */
+function octaves(n) {
+  const parts = (n - 2) / 78;
+  check(
+    Number.isInteger(parts) && parts >= 1,
+    "the cells of an octaves grid are 78 times its parts per octave, and 2",
+  );
+  return sortedOnce([0, 1, ...octaveEdges(parts, 2)]);
+}
+
+/** (c + j) / (c 2^k) for k from `first` to 40 and j up to c, and 1 less these; unsorted. */
+function octaveEdges(c, first) {
+  const edges = [];
+  for (let k = first; k <= 40; k++) {
+    const bottom = c * 2 ** k;
+    for (let top = c; top <= 2 * c; top++) edges.push(top / bottom, (bottom - top) / bottom);
+  }
+  return edges;
+}
+
+/** In rising order; an edge that is made twice is the same double, and stands once. */
+function sortedOnce(edges) {
+  return Array.from(new Float64Array(new Set(edges)).sort());
 }

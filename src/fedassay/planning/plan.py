@@ -302,6 +302,7 @@ def _predicted(
         clients=clients,
         thresholds=thresholds,
         decode_options=design.decode_options,
+        second=design.second,
     )
     if goal.target.metric not in forecasts:
         forecasts[goal.target.metric] = forecast_one(
@@ -312,7 +313,7 @@ def _predicted(
             decode_options=design.decode_options,
         )
     progress("rehearsing calibration")
-    monte_carlo = MonteCarlo(design.survey, model, clients, design.decode_options)
+    monte_carlo = MonteCarlo(design.survey, model, clients, design.decode_options, design.second)
     generator = np.random.default_rng(_SEED)
     # Beside the other calibration errors, which follow the first metrics.
     listed = list(forecasts.items())
