@@ -17,7 +17,7 @@ from fedassay.estimate import Estimate, Interval, check_confidence
 from fedassay.examples import FloatArray
 from fedassay.extras import needed_for
 
-_DRAWS = 256
+_LOG_DRAWS = 8
 _HALVINGS = 11
 
 
@@ -157,13 +157,11 @@ def spread_normals(dimensions: int) -> FloatArray:
     """
     with needed_for("intervals of calibration errors"):
         from scipy.special import ndtri
+        from scipy.stats import qmc
 
-    # Multiples of the powers of the root of x^(d+1) = x + 1 fill a cube evenly.
-    root = 2.0
-    for _ in range(64):
-        root = (1.0 + root) ** (1.0 / (dimensions + 1))
-    steps = root ** -np.arange(1.0, dimensions + 1)
-    points = ndtri((0.5 + np.arange(1, _DRAWS + 1)[:, None] * steps) % 1.0)
+    # Sobol's points as they are: in every dimension one in each of equally many steps.
+    steps = qmc.Sobol(dimensions, scramble=False).random_base2(_LOG_DRAWS)
+    points = ndtri(steps + 0.5 / 2**_LOG_DRAWS)
     both = np.concatenate([points, -points])
     scale = np.linalg.cholesky(both.T @ both / len(both))
     normals: FloatArray = np.linalg.solve(scale, both.T).T
