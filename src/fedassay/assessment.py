@@ -244,7 +244,11 @@ class Assessment:
 
 
 def tracker_name(name: str) -> str:
-    """A metric's name with letters only that experiment trackers accept."""
+    """A metric's name with letters only that experiment trackers accept.
+
+    >>> tracker_name("recall@specificity=0.9")
+    'recall_at_specificity_0.9'
+    """
     return name.replace("@", "_at_").replace("=", "_")
 
 

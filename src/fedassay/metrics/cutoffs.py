@@ -100,6 +100,11 @@ def chord(
 
     `weights` says how the examples above it, less their usual share, depend on the counts: how
     far chance moves that number is how wide the chord is.
+
+    >>> h = ScoreHistogram(np.array([0.0, 0.5, 1.0]), np.array([[75.0, 75.0], [25.0, 25.0]]))
+    >>> weights = np.array([[-0.5, 0.5], [-0.5, 0.5]])
+    >>> chord(h, np.ones(2), 100.0, weights).round(3).tolist()  # a quarter is positive
+    [0.75, 0.25]
     """
     total = float(labels @ histogram.cumulative[:, -1])
     sd = sqrt(histogram.noise.variance(weights) + sampling_variance(histogram, weights))
