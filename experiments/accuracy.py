@@ -47,7 +47,7 @@ def _readers(table: str, setting: Setting) -> dict[str, Reader]:
     rows, read_at = _rows(table)
     asked = tuple(read_at.values())
     return {
-        name: Reader.of(design, rows, asked, len(rows))
+        name: Reader(design, rows, asked, len(rows))
         for name, design in designs(setting, len(rows), asked).items()
     }
 

@@ -67,7 +67,7 @@ def table_reader(table: str, setting: Setting) -> Reader:
     rows, read_at, _ = table_rows(table)
     asked = asked_thresholds(table, read_at)
     design = _design(setting, len(rows), asked)
-    return Reader.of(design, rows, asked, setting.sites or len(rows))
+    return Reader(design, rows, asked, setting.sites or len(rows))
 
 
 @cache

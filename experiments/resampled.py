@@ -45,20 +45,19 @@ class SortedRows:
         picked = generator.integers(0, len(self), len(self))
         return self._counted(np.bincount(picked, minlength=len(self)))
 
-    def cells(self, edges: FloatArray) -> IntArray:
-        """The cell of every distinct score: above its left edge, at most its right one."""
-        cells: IntArray = np.maximum(np.searchsorted(edges, self.distinct, side="left") - 1, 0)
+    def on_grid(self, counts: IntArray, edges: FloatArray) -> IntArray:
+        """Counts of distinct scores summed up to cells, which hold their right edge."""
+        ends = np.searchsorted(self.distinct, edges, side="right")
+        ends[0] = 0  # the first cell holds its left edge too
+        below = np.concatenate(
+            [np.zeros((2, 1), dtype=np.int64), np.cumsum(counts, axis=1)], axis=1
+        )
+        cells: IntArray = np.diff(below[:, ends], axis=1)
         return cells
 
     def _counted(self, weights: IntArray) -> IntArray:
         positives = np.add.reduceat(weights * self.labels, self.starts)
         return np.stack([np.add.reduceat(weights, self.starts) - positives, positives])
-
-
-def on_grid(counts: IntArray, cells: IntArray, size: int) -> IntArray:
-    """Counts of distinct scores, summed up to cells."""
-    summed = [np.bincount(cells, row, size) for row in counts]
-    return np.rint(np.stack(summed)).astype(np.int64)
 
 
 def exact_metrics(

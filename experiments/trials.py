@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from experiments.resampled import SortedRows, on_grid
+from experiments.resampled import SortedRows
 from fedassay.decoding import decode
 from fedassay.draws import draw_tally
 from fedassay.estimate import Estimate
@@ -16,7 +16,9 @@ from fedassay.metrics.named import named_metrics
 from fedassay.planning.request import Preset, Steps, SurveyRequest
 from fedassay.planning.search import SurveyDesign, design_survey
 from fedassay.planning.second_survey import second_survey
+from fedassay.survey import Survey
 from fedassay.survey_steps import FirstOfTwo
+from fedassay.tally import Tally
 from fedassay.two_steps import decode_two
 
 
@@ -90,35 +92,29 @@ class Reader:
     """Asks a table's rows, drawn again or not, as one design says."""
 
     design: SurveyDesign
+    rows: SortedRows
     asked: tuple[float, ...]
     """The thresholds that were asked for before."""
-    cells: IntArray
-    """The cell of each distinct score."""
     clients: int
-
-    @classmethod
-    def of(
-        cls, design: SurveyDesign, rows: SortedRows, asked: tuple[float, ...], clients: int
-    ) -> "Reader":
-        """Locate the scores on the survey's grid once."""
-        return cls(design, asked, rows.cells(design.survey.grid.edges), clients)
 
     def histogram(self, counts: IntArray, generator: np.random.Generator) -> ScoreHistogram:
         """What is learned of rows, given as counts of label x distinct score."""
         survey, options = self.design.survey, self.design.decode_options
-        leaves = on_grid(counts, self.cells, survey.grid.cells)
+        mine, others = counts, counts
+        if isinstance(survey.step, FirstOfTwo) and survey.is_local:  # a row answers one of the two
+            mine = generator.binomial(counts, float(survey.step.client_fraction))
+            others = counts - mine
+        first = self._tally(survey, mine, generator)
         if not isinstance(survey.step, FirstOfTwo):
-            tally = draw_tally(survey, leaves, clients=self.clients, generator=generator)
-            return decode(survey, tally, decode_options=options)
-        mine, others, heard = leaves, leaves, self.clients
-        if survey.is_local:  # a row answers one of the two
-            mine = generator.binomial(leaves, float(survey.step.client_fraction))
-            others, heard = leaves - mine, int(mine.sum())
-        first = draw_tally(survey, mine, clients=heard, generator=generator)
+            return decode(survey, first, decode_options=options)
         second = second_survey(survey, first, thresholds=self.asked, clients=self.clients)
-        heard = self.clients - heard if survey.is_local else self.clients
-        tally = draw_tally(second, others, clients=heard, generator=generator)
+        tally = self._tally(second, others, generator)
         return decode_two(survey, first, second, tally, decode_options=options)
+
+    def _tally(self, survey: Survey, counts: IntArray, generator: np.random.Generator) -> Tally:
+        leaves = self.rows.on_grid(counts, survey.grid.edges)
+        clients = int(leaves.sum()) if survey.is_local else self.clients
+        return draw_tally(survey, leaves, clients=clients, generator=generator)
 
     def estimates(
         self, counts: IntArray, read_at: dict[str, float], generator: np.random.Generator

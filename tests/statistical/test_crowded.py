@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from experiments.crowded import made_rare
-from experiments.resampled import SortedRows, exact_metrics, on_grid
+from experiments.resampled import SortedRows, exact_metrics
 from sklearn import metrics as sk
 
 from fedassay import Examples
@@ -63,7 +63,7 @@ def test_drawn_rows_are_as_many_as_the_table_has(table: Examples) -> None:
 
 def test_rows_on_a_grid_lie_in_cells_that_hold_their_right_edge(table: Examples) -> None:
     rows, edges = SortedRows.of(table), np.array([0.0, 0.25, 0.5, 1.0])
-    cells = on_grid(rows.counts(), rows.cells(edges), 3)
+    cells = rows.on_grid(rows.counts(), edges)
     for label in (0, 1):
         scores = table.scores[table.labels == label]
         expected = [(scores <= 0.25).sum(), ((scores > 0.25) & (scores <= 0.5)).sum()]
