@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.accuracy_page import Errors, accuracy_page
+from experiments.accuracy_page import FAMILIES, Errors, accuracy_page
 from experiments.crowded import crowded_table, quantile_thresholds, real_names
 from experiments.kept import keep, place, run_all, seed_of
 from experiments.resampled import SortedRows, exact_metrics
@@ -58,12 +58,13 @@ def measure(job: Job) -> float:
     rows, read_at = _rows(job.table)
     counts = rows.counts()
     exact = exact_metrics(rows, counts, read_at)
+    exact = {name: value for name, value in exact.items() if name.partition("@")[0] in FAMILIES}
     readers = _readers(job.table, job.setting)
     errors = np.full((len(readers), _CHUNK, len(exact)), np.nan)
     for trial, (which, (name, reader)) in product(range(_CHUNK), enumerate(readers.items())):
         seed = seed_of("accuracy", job.table, job.setting.name, name, job.chunk, trial)
         try:
-            found = reader.estimates(counts, read_at, np.random.default_rng(seed))
+            found = reader.estimates(counts, exact, read_at, np.random.default_rng(seed))
         except SettingInvalid:  # the first survey found nothing but noise
             continue
         errors[which, trial] = [abs(found[metric].value - exact[metric]) for metric in exact]

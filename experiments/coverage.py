@@ -88,7 +88,7 @@ def measure(job: Job) -> float:
         counts = rows.drawn(generator)
         truth = exact_metrics(rows, counts, read_at)
         try:
-            estimates = reader.estimates(counts, read_at, generator)
+            estimates = reader.estimates(counts, names, read_at, generator)
         except SettingInvalid:  # the first survey found nothing but noise
             estimates = {}
         for metric, name in enumerate(names):

@@ -1,6 +1,7 @@
 """Rows drawn again with replacement: their exact metrics and their counts on a grid."""
 
 from dataclasses import dataclass
+from math import nan, sqrt
 
 import numpy as np
 
@@ -63,36 +64,47 @@ class SortedRows:
 def exact_metrics(
     rows: SortedRows, counts: IntArray, thresholds: dict[str, float]
 ) -> dict[str, float]:
-    """Every named metric, from sorted rows and nothing else; NaN where there is none."""
+    """Metrics from sorted rows and nothing else; NaN where there is none."""
     n, p = counts.astype(np.float64)
-    N, P = n.sum(), p.sum()
+    N, P = float(n.sum()), float(p.sum())
     below_n, below_p = np.cumsum(n), np.cumsum(p)
     above_p, above_n = P - below_p + p, N - below_n + n
-    called = above_p + above_n
+    with np.errstate(invalid="ignore"):
+        at_each = np.where(p > 0, p * above_p / (above_p + above_n), 0.0)
     brier, log_loss = (rows.losses * counts).sum(axis=(1, 2)) / (N + P)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        values = {
-            "roc_auc": p @ (below_n - n / 2.0) / (P * N),
-            "average_precision": np.where(p > 0, p * above_p / called, 0.0).sum() / P,
-            "brier": brier,
-            "log_loss": log_loss,
-            "ks": np.abs(below_p / P - below_n / N).max(),
-            "prevalence": P / (N + P),
-        }
-        for label, threshold in thresholds.items():
-            place = int(np.searchsorted(rows.distinct, threshold, side="right"))
-            tp, fp = (above_p[place], above_n[place]) if place < len(p) else (0.0, 0.0)
-            fn, tn = P - tp, N - fp
-            at = {
-                "precision": tp / (tp + fp) if tp + fp > 0 else np.nan,
-                "recall": tp / P,
-                "accuracy": (tp + tn) / (N + P),
-                "f1": 2.0 * tp / (2.0 * tp + fp + fn),
-                "specificity": tn / N,
-                "balanced_accuracy": (tp / P + tn / N) / 2.0,
-                "mcc": (tp * tn - fp * fn) / np.sqrt((tp + fp) * P * N * (tn + fn))
-                if (tp + fp) * (tn + fn) > 0
-                else np.nan,
-            }
-            values |= {f"{name}@{label}": value for name, value in at.items()}
+    values = {
+        "roc_auc": p @ (below_n - n / 2.0) / (P * N),
+        "average_precision": at_each.sum() / P,
+        "brier": brier,
+        "log_loss": log_loss,
+        "ks": np.abs(below_p / P - below_n / N).max(),
+        "prevalence": P / (N + P),
+    }
+    for label, threshold in thresholds.items():
+        place = int(np.searchsorted(rows.distinct, threshold, side="right"))
+        tp, fp = (float(above_p[place]), float(above_n[place])) if place < len(p) else (0.0, 0.0)
+        at = _at_threshold(tp, fp, P, N, threshold)
+        values |= {f"{name}@{label}": value for name, value in at.items()}
     return {name: float(value) for name, value in values.items()}
+
+
+def _at_threshold(tp: float, fp: float, P: float, N: float, threshold: float) -> dict[str, float]:
+    fn, tn = P - tp, N - fp
+    return {
+        "precision": _over(tp, tp + fp),
+        "recall": tp / P,
+        "accuracy": (tp + tn) / (N + P),
+        "f1": 2.0 * tp / (2.0 * tp + fp + fn),
+        "specificity": tn / N,
+        "balanced_accuracy": (tp / P + tn / N) / 2.0,
+        "mcc": _over(tp * tn - fp * fn, sqrt((tp + fp) * P * N * (tn + fn))),
+        "npv": _over(tn, tn + fn),
+        "lr_plus": _over(tp / P, fp / N),
+        "lr_minus": _over(fn / P, tn / N),
+        "flagged": 1000.0 * (tp + fp) / (N + P),
+        "net_benefit": (tp - fp * _over(threshold, 1.0 - threshold)) / (N + P),
+    }
+
+
+def _over(part: float, whole: float) -> float:
+    return part / whole if whole > 0.0 else nan

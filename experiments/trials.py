@@ -1,5 +1,6 @@
 """One trial: rows drawn again, the survey or the two surveys of them, and every estimate."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -12,7 +13,7 @@ from fedassay.estimate import Estimate
 from fedassay.examples import IntArray
 from fedassay.histogram import ScoreHistogram
 from fedassay.mechanisms import Privacy
-from fedassay.metrics.named import named_metrics
+from fedassay.metrics.named import metric_name, named_metric
 from fedassay.planning.request import Preset, Steps, SurveyRequest
 from fedassay.planning.search import SurveyDesign, design_survey
 from fedassay.planning.second_survey import second_survey
@@ -117,17 +118,21 @@ class Reader:
         return draw_tally(survey, leaves, clients=clients, generator=generator)
 
     def estimates(
-        self, counts: IntArray, read_at: dict[str, float], generator: np.random.Generator
+        self,
+        counts: IntArray,
+        names: Iterable[str],
+        read_at: dict[str, float],
+        generator: np.random.Generator,
     ) -> dict[str, Estimate]:
-        """Every named metric, at thresholds that may not have been asked for before."""
+        """Metrics by name, at thresholds that may not have been asked for before."""
         histogram = self.histogram(counts, generator)
         buckets = self.design.decode_options.buckets
-        found = named_metrics(histogram, list(read_at.values()), buckets=buckets)
-        labels = {repr(threshold): label for label, threshold in read_at.items()}
-        return {labelled(name, labels): estimate for name, estimate in found.items()}
+        return {
+            name: named_metric(histogram, _spelled(name, read_at), buckets=buckets)
+            for name in names
+        }
 
 
-def labelled(name: str, labels: dict[str, str]) -> str:
-    """A metric's name with what its threshold is called."""
-    metric, at, threshold = name.partition("@")
-    return f"{metric}@{labels[threshold]}" if at else metric
+def _spelled(name: str, read_at: dict[str, float]) -> str:
+    metric, at, label = name.partition("@")
+    return metric_name(metric, read_at[label]) if at else metric

@@ -9,7 +9,7 @@ from sklearn import metrics as sk
 
 from fedassay import Examples
 
-THRESHOLDS = {"low": 0.1, "tie": 0.25, "high": 0.97}
+THRESHOLDS = {"low": 0.1, "tie": 0.25, "high": 0.6}
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,13 @@ def test_exact_metrics_of_drawn_rows_are_those_of_scikit_learn(table: Examples) 
             f"specificity@{label}": sk.recall_score(y, called, pos_label=0),
             f"balanced_accuracy@{label}": sk.balanced_accuracy_score(y, called),
             f"mcc@{label}": sk.matthews_corrcoef(y, called),
+            f"npv@{label}": sk.precision_score(y, called, pos_label=0),
+            f"flagged@{label}": 1000.0 * called.mean(),
         }
+        plus, minus = sk.class_likelihood_ratios(y, called)
+        expected |= {f"lr_plus@{label}": plus, f"lr_minus@{label}": minus}
+        (_, fp), (_, tp) = sk.confusion_matrix(y, called)
+        expected[f"net_benefit@{label}"] = (tp - fp * threshold / (1 - threshold)) / len(y)
     assert found == pytest.approx(expected, abs=1e-9)
 
 

@@ -56,7 +56,7 @@ def runs(table: str, setting: Setting) -> Runs:
     for _ in range(RUNS):
         counts = rows.drawn(generator)
         truth = exact_metrics(rows, counts, read_at)
-        found.append((truth, reader.estimates(counts, read_at, generator)))
+        found.append((truth, reader.estimates(counts, METRICS, read_at, generator)))
     return found
 
 
