@@ -182,8 +182,11 @@ def _is_whole(path: Path) -> bool:
     return False
 
 
-def run_tests(report: Path, root: Path = ROOT) -> None:
-    """All tests under coverage.py, and its JSON with which commit, how long, how many unusable."""
+def run_tests(report: Path, root: Path = ROOT) -> int:
+    """All tests under coverage.py; its JSON with which commit, how long, how many unusable.
+
+    Returns pytest's exit code; the JSON is made either way.
+    """
     for path in root.glob(".coverage*"):
         path.unlink()
     commit = subprocess.check_output(
@@ -191,7 +194,7 @@ def run_tests(report: Path, root: Path = ROOT) -> None:
     )
     started = time.monotonic()
     command = [sys.executable, "-m", "coverage", "run", "-m", "pytest", "-n", "auto"]
-    subprocess.run(command, cwd=root, check=True)
+    code = subprocess.run(command, cwd=root, check=False).returncode
     run = Run(commit.strip(), (time.monotonic() - started) / 60.0, remove_unusable(root))
     measured = Coverage(config_file=str(root / "pyproject.toml"))
     measured.combine()
@@ -199,6 +202,7 @@ def run_tests(report: Path, root: Path = ROOT) -> None:
     content = json.loads(report.read_text(encoding="utf-8"))
     content["run"] = {"commit": run.commit, "minutes": run.minutes, "unusable": run.unusable}
     report.write_text(json.dumps(content), encoding="utf-8")
+    return code
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -208,8 +212,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--run", action="store_true", help="make the report first, with all tests")
     parser.add_argument("--write", metavar="PAGE", type=Path)
     options = parser.parse_args(arguments)
-    if options.run:
-        run_tests(options.report)
+    if options.run and (code := run_tests(options.report)):
+        print("tests failed: no page is written", file=sys.stderr)  # noqa: T201
+        return code
     content = json.loads(options.report.read_text(encoding="utf-8"))
     files, reasons = read_coverage(content), read_reasons()
     part = page_part(files, reasons, Run(**content["run"]))
