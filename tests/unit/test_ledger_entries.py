@@ -12,7 +12,8 @@ import pytest
 
 from fedassay.errors import FileInvalid, LedgerInvalid, LedgerUnwritable, SettingInvalid
 from fedassay.ledger import Budget, Charge, Ledger, Part
-from fedassay.ledger.entry import Stamp, Status, decode, entry_json, first_head, next_head
+from fedassay.ledger.charge import Status
+from fedassay.ledger.entry import Stamp, decode, entry_json, first_head, next_head
 from fedassay.ledger.high_water_mark import Mark, mark_path
 from fedassay.ledger.store import is_there
 from tests.surveys import local_survey
