@@ -145,10 +145,9 @@ def test_an_edited_first_assessment_makes_no_second_survey(
     raised = tmp_path / "raised.json"
     raised.write_text(json.dumps(other_epsilon))
     second = fedassay.new_survey(after=first)
+    foreign, nothing = Assessment.load(raised), fedassay.Tally.zero(second)
     with pytest.raises(SurveyMismatch, match="follows"):
-        Assessment(
-            second, fedassay.Tally.zero(second), DecodeOptions(), (), Assessment.load(raised)
-        )
+        Assessment(second, nothing, DecodeOptions(), (), foreign)
     assert not (tmp_path / "s.json").exists()
 
 

@@ -56,13 +56,9 @@ def test_an_exact_assessment_is_no_reference_except_in_simulations(tmp_path: Pat
             fedassay.new_survey(reference=reference, clients=100)
         with pytest.raises(SettingInvalid, match="publishes quantiles of its rows"):
             fedassay.plan(reference=reference, clients=100)
+        labels, scores = [0, 1] * 100, [0.01, 0.02] * 100
         found = fedassay.simulate(
-            [0, 1] * 100,
-            [0.01, 0.02] * 100,
-            privacy="local",
-            epsilon=5,
-            reference=reference,
-            seed=0,
+            labels, scores, privacy="local", epsilon=5, reference=reference, seed=0
         )
         assert found.steps == 1
 
