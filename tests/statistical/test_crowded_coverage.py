@@ -13,6 +13,7 @@ experiments/coverage.md.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -98,3 +99,19 @@ def test_intervals_hold_where_scores_crowd(table: str, setting: Setting) -> None
         if not holds(answered(table, setting, name), value)
     ]
     assert not missed
+
+
+@cases
+def test_errors_are_as_large_as_told_where_scores_crowd(table: str, setting: Setting) -> None:
+    assert spreads(answered(table, setting, "roc_auc"))
+
+
+@pytest.mark.parametrize("factor", [0.4, 2.5])
+@cases
+def test_noise_of_a_wrong_size_is_rejected(table: str, setting: Setting, factor: float) -> None:
+    """The twin: all noise told 0.4 or 2.5 times as large as it is."""
+    wrong = [
+        (truth, replace(each, noise_sd=factor * each.noise_sd, binning_sd=0.0))
+        for truth, each in answered(table, setting, "prevalence")
+    ]
+    assert not spreads(wrong)
