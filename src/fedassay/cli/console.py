@@ -35,6 +35,10 @@ class SafeConsole(Console):
         )
         super().print(*safe, **options)
 
+    def on_broken_pipe(self) -> None:
+        """Leave it to the program, which then ends as if all had been read; rich would fail."""
+        raise BrokenPipeError
+
 
 out = SafeConsole(highlight=False)
 err = SafeConsole(stderr=True, highlight=False)
