@@ -32,7 +32,7 @@ from fedassay.examples import FloatArray
 from fedassay.planning.search import SurveyDesign, design_survey
 
 TRIALS = 400
-_CHUNK = 50
+_CHUNK = 25
 
 
 class Job(NamedTuple):
