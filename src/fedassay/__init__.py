@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from fedassay import calibration, errors, ledger, metrics, planning
+    from fedassay import calibration, errors, ledger, metrics, planning, sites
     from fedassay.api import answer, load, new_survey, plan, simulate, tally_answers
     from fedassay.assessment import Assessment
     from fedassay.calibration.calibrator import Calibrator, Method
@@ -106,10 +106,11 @@ __all__ = [
     "plan",
     "planning",
     "simulate",
+    "sites",
     "tally_answers",
 ]
 
-_ROOMS = ("calibration", "errors", "ledger", "metrics", "planning")
+_ROOMS = ("calibration", "errors", "ledger", "metrics", "planning", "sites")
 # Where each name lives; a test compares this with the imports above.
 _NAMES_OF = {
     "fractions": ("Fraction",),

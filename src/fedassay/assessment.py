@@ -22,7 +22,9 @@ from fedassay.metrics.named import named_metric
 from fedassay.presentation import aligned, html_table, html_text
 from fedassay.survey import Survey
 from fedassay.survey_json import survey_from_json
+from fedassay.survey_steps import SecondOfTwo
 from fedassay.tally import Tally
+from fedassay.two_steps import check_pair, decode_two
 
 ASSESSMENT_FORMAT = "fedassay.assessment/2"
 
@@ -50,6 +52,8 @@ class Assessment:
     tally: Tally
     decode_options: DecodeOptions
     thresholds: tuple[float, ...] = (0.5,)
+    first: "Assessment | None" = None
+    """That of the first survey, where this one is the second of two."""
 
     def __post_init__(self) -> None:
         require_type(self.survey, Survey, "an assessment's survey", "fedassay.load reads files.")
@@ -58,6 +62,14 @@ class Assessment:
         require_type(self.thresholds, tuple, "thresholds", "Write them as (0.5,).")
         require_thresholds(self.thresholds)
         self.tally.require(self.survey)
+        if self.first is not None:
+            require_type(self.first, Assessment, "a first assessment", "fedassay.load reads files.")
+            check_pair(self.first.survey, self.survey)
+        elif isinstance(self.survey.step, SecondOfTwo):
+            raise SettingInvalid(
+                "the second of two surveys is read together with the first; found it alone. "
+                "Pass the first assessment too (--first first-assessment.json)."
+            )
 
     def histogram(self) -> ScoreHistogram:
         """The decoded tally; raises `TooFewReports` below the survey's minimum."""
@@ -69,7 +81,15 @@ class Assessment:
 
     @cached_property
     def _histogram(self) -> ScoreHistogram:
-        return decode(self.survey, self.tally, decode_options=self.decode_options)
+        if self.first is None:
+            return decode(self.survey, self.tally, decode_options=self.decode_options)
+        return decode_two(
+            self.first.survey,
+            self.first.tally,
+            self.survey,
+            self.tally,
+            decode_options=self.decode_options,
+        )
 
     @cached_property
     def _estimates(self) -> dict[str, Estimate]:
@@ -110,8 +130,8 @@ class Assessment:
         `_at_`, which trackers accept in names. Metrics without a value are left out.
         """
         flat = {"reports": float(self.reports), "examples": self._histogram.total}
-        if self.survey.epsilon is not None:
-            flat["epsilon"] = float(self.survey.epsilon)
+        if self.survey.total_epsilon is not None:
+            flat["epsilon"] = float(self.survey.total_epsilon)
         for name, estimate in self._estimates.items():
             if estimate.is_available:
                 key, (low, high) = name.replace("@", "_at_"), estimate.interval()
@@ -173,11 +193,11 @@ class Assessment:
         Ids of reports are not in it: the tally file, which stays with its owner, has them.
         """
         require_enough(self.survey, self.tally)
+        first = {} if self.first is None else {"first": _counted(self.first)}
         return {
             "format": ASSESSMENT_FORMAT,
-            "survey": self.survey.to_json(),
-            "reports": list(self.tally.reports),
-            "counters": self.tally.counters.tolist(),
+            **_counted(self),
+            **first,
             "decode_options": asdict(self.decode_options),
             "thresholds": list(self.thresholds),
             "guarantee": self.survey.guarantee.sentence(),
@@ -195,27 +215,48 @@ class Assessment:
         fields = Fields(read_json(as_path(path), ASSESSMENT_FORMAT), where)
         fields.only(
             "format", "survey", "reports", "counters", "decode_options", "thresholds",
-            "guarantee", "estimates",
+            "guarantee", "estimates", *(["first"] if fields.has("first") else []),
         )  # fmt: skip
-        survey = survey_from_json(fields.get("survey"), where=where)
+        survey, tally = _read_counted(fields, where)
         thresholds = tuple(fields.numbers("thresholds", 10_000))
         if not all(0.0 <= threshold <= 1.0 for threshold in thresholds):
             raise FileInvalid(f"{where}: thresholds must lie in [0, 1].")
-        tally = Tally.checked(
-            survey,
-            reports=fields.integers("reports", survey.hierarchy.levels),
-            counters=np.array(fields.integers("counters", survey.hierarchy.width), np.int64),
-            where=where,
+        decode_options = _decode_options(
+            Fields(fields.get("decode_options"), f"{where}, decode_options")
         )
-        require_enough(survey, tally)
+        first = None
+        if fields.has("first"):
+            inside = fields.inside("first")
+            inside.only("survey", "reports", "counters")
+            first = cls(*_read_counted(inside, f"{where}, first"), decode_options, thresholds)
         return cls(
             survey=survey,
             tally=tally,
-            decode_options=_decode_options(
-                Fields(fields.get("decode_options"), f"{where}, decode_options")
-            ),
+            decode_options=decode_options,
             thresholds=thresholds,
+            first=first,
         )
+
+
+def _counted(assessment: Assessment) -> dict[str, Any]:
+    """A survey and the sums of its reports."""
+    return {
+        "survey": assessment.survey.to_json(),
+        "reports": list(assessment.tally.reports),
+        "counters": assessment.tally.counters.tolist(),
+    }
+
+
+def _read_counted(fields: Fields, where: str) -> tuple[Survey, Tally]:
+    survey = survey_from_json(fields.get("survey"), where=where)
+    tally = Tally.checked(
+        survey,
+        reports=fields.integers("reports", survey.hierarchy.levels),
+        counters=np.array(fields.integers("counters", survey.hierarchy.width), np.int64),
+        where=where,
+    )
+    require_enough(survey, tally)
+    return survey, tally
 
 
 def estimates_json(estimates: Mapping[str, Estimate]) -> dict[str, dict[str, Any]]:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from fedassay.checks import require_fraction, require_type, require_whole
+from fedassay.cut_levels import CutLevels
 from fedassay.errors import SettingInvalid, SurveyRefused
 from fedassay.examples import Examples, IntArray
 from fedassay.level_draw import choose_level, hashed_level, levels_of_reports
@@ -122,7 +123,7 @@ class ClientPolicy:
             )
 
     def _check_epsilon(self, survey: Survey) -> None:
-        epsilon = survey.epsilon
+        epsilon = survey.total_epsilon
         if epsilon is None:
             if not self.exact_sums:
                 raise SurveyRefused(
@@ -352,10 +353,15 @@ def _blocks(
 def _cells(survey: Survey, hits: IntArray, level: int) -> IntArray:
     """The cell on a level (label x cell) of each hit (label x leaf), and -1 for -1."""
     leaves, cells = survey.hierarchy.leaves, survey.hierarchy.cells_per_level[level]
-    if cells == leaves:
+    if cells == leaves and not isinstance(survey.hierarchy, CutLevels):
         return hits
     label, leaf = np.divmod(hits, leaves)
-    return np.where(hits < 0, -1, label * cells + survey.hierarchy.cell_of(leaf, level))
+    cell = np.where(
+        label == 1,
+        survey.hierarchy.cell_of(leaf, level, 1),
+        survey.hierarchy.cell_of(leaf, level, 0),
+    )
+    return np.where(hits < 0, -1, label * cells + cell)
 
 
 def at_most(leaf_counts: IntArray, most: int, dice: Dice) -> IntArray:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedassay.checks import require_type, require_whole
-from fedassay.errors import TooFewReports
+from fedassay.errors import SettingInvalid, TooFewReports
 from fedassay.examples import FloatArray
 from fedassay.hierarchy import Hierarchy
 from fedassay.histogram import ScoreHistogram
@@ -17,8 +17,9 @@ from fedassay.noise import (
     PrefixNoise,
     TreeNoise,
 )
-from fedassay.reconcile import fit_leaves, prefix_leaves, reconcile
+from fedassay.reconcile import Observed, fit_leaves, prefix_leaves, reconcile
 from fedassay.survey import OneLevel, Survey
+from fedassay.survey_steps import SecondOfTwo
 from fedassay.tally import Tally
 
 MAX_BUCKETS = 2**16
@@ -68,11 +69,18 @@ def decode(survey: Survey, tally: Tally, *, decode_options: DecodeOptions) -> Sc
     require_type(decode_options, DecodeOptions, "decode_options", "Pass DecodeOptions().")
     tally.require(survey)
     require_enough(survey, tally)
+    if isinstance(survey.step, SecondOfTwo):
+        raise SettingInvalid(
+            "the second of two surveys is read together with the first; found it alone. "
+            "Pass the first assessment too (--first first-assessment.json)."
+        )
     if survey.is_exact and not isinstance(survey.level_policy, OneLevel):
         leaves = tally.per_level(survey)[-1].astype(np.float64)
         return ScoreHistogram(survey.grid.edges, leaves, NoNoise(), decode_options.smooth)
     levels = range(survey.hierarchy.levels)
-    values = tuple(_debiased(survey, tally, level) for level in levels)
+    values = tuple(
+        debiased(survey, tally, level, clients=tally.clients(survey)) for level in levels
+    )
 
     def variances(counts: PerLevel) -> PerLevel:
         return tuple(
@@ -92,7 +100,7 @@ def decode(survey: Survey, tally: Tally, *, decode_options: DecodeOptions) -> Sc
     )
     if decode_options.reconcile and survey.samples_clients:
         # Once more, with variances from the leaves that all levels agree on.
-        agreed = tuple(_climb(survey, leaves, level) for level in levels)
+        agreed = survey.hierarchy.climb(leaves)
         leaves, noise = join_levels(
             survey, values, variances(agreed), decode_options=decode_options, total=total
         )
@@ -196,18 +204,28 @@ def join_levels(
         leaves = reconcile(levels, values, variances, total=total)
         table = leaves if survey.samples_clients else None
         return leaves, TreeNoise(levels, variances, table, total is not None, local_epsilon)
-    leaves, covariance = fit_leaves(levels, values, variances, total=total)
+    observed = [
+        Observed(levels.rows(level), value, variance)
+        for level, (value, variance) in enumerate(zip(values, variances, strict=True))
+    ]
+    leaves, covariance = fit_leaves(observed, total=total)
     table = leaves if survey.samples_clients else None
     return leaves, DenseNoise(covariance, table, local_epsilon)
 
 
-def _debiased(survey: Survey, tally: Tally, level: int) -> FloatArray:
-    """Unbiased counts of one level, scaled to all clients."""
+def debiased(survey: Survey, tally: Tally, level: int, *, clients: float) -> FloatArray:
+    """Unbiased counts of one level, scaled to so many clients.
+
+    >>> from fedassay.grid import Grid
+    >>> from fedassay.mechanisms import Exact, Privacy
+    >>> survey = Survey(
+    ...     privacy=Privacy.SECURE, grid=Grid.uniform(2), hierarchy=Hierarchy.flat(2),
+    ...     mechanisms=(Exact(),), minimum_reports=2,
+    ... )
+    >>> tally = Tally(survey.fingerprint, (2,), np.array([3, 1, 0, 2]))
+    >>> debiased(survey, tally, 0, clients=4).tolist()
+    [[6.0, 2.0], [0.0, 4.0]]
+    """
     law, reports = survey.mechanisms[level].law(), tally.reports[level]
-    scale = tally.clients(survey) / reports
     sums = tally.per_level(survey)[level]
-    return (sums.astype(np.float64) - law.offset * reports) * (scale / law.gain)
-
-
-def _climb(survey: Survey, leaves: FloatArray, level: int) -> FloatArray:
-    return np.add.reduceat(leaves, survey.hierarchy.starts(level), axis=1)
+    return (sums.astype(np.float64) - law.offset * reports) * (clients / reports / law.gain)

@@ -19,17 +19,15 @@ from fedassay.examples import (
     Examples,
     FloatArray,
     IntArray,
-    LabelArray,
     checked_scores,
 )
 from fedassay.files import Fields
 from fedassay.grid_rules import EPS, MAX_CELLS, GridRule, RuleKind
-from fedassay.grid_warp import FINEST_BITS, ISOLATION, warped_edges
+from fedassay.grid_table import CellCounter, cells_of, count_by_search
+from fedassay.grid_warp import ISOLATION, warped_edges
 
 MAX_EXPLICIT_EDGES = 2**16 + 1
-_CHUNK_ROWS = 2**16
 _FEW_ROWS = 2**13
-_FEW_SPLITS = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -242,11 +240,7 @@ class Grid:
 
     def locate(self, scores: npt.ArrayLike) -> IntArray:
         """The cell of each score; one outside [0, 1] raises `ScoreOutOfRange`."""
-        return self._locate(checked_scores(scores))
-
-    def _locate(self, values: FloatArray) -> IntArray:
-        cells = np.searchsorted(self.edges, values, side="left") - 1
-        return np.maximum(cells, 0, out=cells)
+        return cells_of(self.edges, checked_scores(scores))
 
     def count(self, examples: Examples) -> IntArray:
         """Count examples per label and cell; rows 0 and 1 are negatives and positives.
@@ -254,66 +248,17 @@ class Grid:
         >>> Grid.uniform(2).count(Examples([0, 1, 1], [0.2, 0.62, 1.0])).tolist()
         [[1, 0], [0, 2]]
 
-        One pass in chunks that stay in cache: scores fall into a fine dyadic grid by one
-        multiplication, which is exact, and only those in a fine cell that an edge
-        splits are searched for.
+        Many rows are counted by tables, which `grid_table` explains.
         """
         require_type(examples, Examples, "what is counted", "Pass Examples(y, s).", withhold=True)
         if len(examples) <= _FEW_ROWS:
-            return self._count_by_search(examples.scores, examples.labels)
-        table = _fine_table(self)
-        counts = np.zeros((2, self.cells), dtype=np.int64)
-        fine = np.zeros(2 * len(table.cells), dtype=np.int64)
-        # Larger arrays go back to the system after each chunk and cost page faults; with a
-        # chunk much shorter than the table, adding up the table would cost most.
-        chunk = max(_CHUNK_ROWS, len(fine) // 2)
-        for start in range(0, len(examples), chunk):
-            scores = examples.scores[start : start + chunk]
-            labels = examples.labels[start : start + chunk]
-            cells = np.ceil(scores * table.scale).astype(np.intp)
-            places = cells + np.multiply(labels, len(table.cells), dtype=np.intp)
-            fine += np.bincount(places, minlength=len(fine))
-            # Looking for the rows in split cells costs a fifth of it all: only if there are any.
-            if fine[table.splits].any():
-                fine[table.splits] = 0
-                in_split = table.is_split[cells]
-                counts += self._count_by_search(scores[in_split], labels[in_split])
-        for label, row in enumerate(fine.reshape(2, -1)):
-            np.add.at(counts[label], table.cells, row)
-        return counts
-
-    def _count_by_search(self, scores: FloatArray, labels: LabelArray) -> IntArray:
-        cells = self._locate(scores) + np.multiply(labels, self.cells, dtype=np.intp)
-        return np.bincount(cells, minlength=2 * self.cells).reshape(2, self.cells)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _FineTable:
-    """For each fine cell (k-1, k] / scale: its leaf cell, and whether an edge splits it."""
-
-    scale: float
-    cells: IntArray
-    is_split: npt.NDArray[np.bool_]
-    splits: IntArray
-    """Places of the split ones, over label x fine cell."""
+            return count_by_search(self.edges, examples.scores, examples.labels)
+        return _counter(self).count(examples.scores, examples.labels)
 
 
 @lru_cache(maxsize=8)
-def _fine_table(grid: Grid) -> _FineTable:
-    for bits in range(10, FINEST_BITS + 1):
-        scaled = grid.edges * 2.0**bits
-        inside = np.unique(np.ceil(scaled[scaled != np.floor(scaled)])).astype(np.intp)
-        if len(inside) <= _FEW_SPLITS:
-            break
-    scale = 2**bits
-    is_split = np.zeros(scale + 1, dtype=bool)
-    is_split[inside] = True
-    return _FineTable(
-        scale=float(scale),
-        cells=grid.locate(np.arange(scale + 1) / scale),
-        is_split=is_split,
-        splits=np.concatenate([inside, inside + scale + 1]),
-    )
+def _counter(grid: Grid) -> CellCounter:
+    return CellCounter.of(grid.edges)
 
 
 def _is_missing(values: FloatArray, edges: FloatArray) -> npt.NDArray[np.bool_]:

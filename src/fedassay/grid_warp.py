@@ -6,10 +6,10 @@ import numpy.typing as npt
 from fedassay.errors import SettingInvalid
 from fedassay.examples import FloatArray, checked_labels, checked_scores
 from fedassay.grid_rules import EPS
+from fedassay.grid_table import FINEST_BITS
 
 ISOLATION = 2.0**-20
 """How far below a spike the cell that isolates it begins, at most."""
-FINEST_BITS = 18
 
 
 def warped_edges(reference: npt.ArrayLike, cells: int, labels: npt.ArrayLike | None) -> FloatArray:

@@ -6,11 +6,11 @@ from math import prod
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fedassay.checks import require_type, require_whole
-from fedassay.errors import FileInvalid, SettingInvalid
-from fedassay.examples import IntArray
-from fedassay.files import Fields
+from fedassay.errors import SettingInvalid
+from fedassay.examples import FloatArray, IntArray
 from fedassay.grid_rules import MAX_CELLS
 
 MAX_LEVELS = 255
@@ -19,7 +19,7 @@ MAX_DENSE = 256
 
 
 class Levels(ABC):
-    """Groupings of the same leaves; each level covers all of them once."""
+    """Sums of the same leaves: on most levels each leaf is in one cell."""
 
     __slots__ = ()
 
@@ -27,8 +27,12 @@ class Levels(ABC):
     cells_per_level: tuple[int, ...]
 
     @abstractmethod
-    def starts(self, level: int) -> IntArray:
-        """The first leaf of each cell of a level."""
+    def at_level(self, leaf_counts: npt.NDArray[Any], level: int) -> npt.NDArray[Any]:
+        """Sum leaf counts (label x leaf) to one level (label x cell)."""
+
+    @abstractmethod
+    def cell_of(self, leaf: IntArray, level: int, label: int = 0) -> IntArray:
+        """The cell of a level that each leaf lies in, for examples with a label."""
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
@@ -44,6 +48,10 @@ class Levels(ABC):
         """Counters in one report over all levels: label x cell, summed over levels."""
         return 2 * sum(self.cells_per_level)
 
+    def largest_weight(self, level: int) -> int:
+        """The most that one example moves a level's counters, all together."""
+        return 1
+
     def counters(self, level: int) -> slice:
         """Where a level's counters lie in a report over all levels."""
         first = 2 * sum(self.cells_per_level[:level])
@@ -53,15 +61,33 @@ class Levels(ABC):
         """Cut the counters of all levels into (label x cell) arrays, one per level."""
         return tuple(counters[self.counters(level)].reshape(2, -1) for level in range(self.levels))
 
-    def cell_of(self, leaf: IntArray, level: int) -> IntArray:
-        """The cell of a level that each leaf lies in."""
-        return np.searchsorted(self.starts(level), leaf, side="right") - 1
-
-    def climb(self, leaf_counts: IntArray) -> tuple[IntArray, ...]:
+    def climb(self, leaf_counts: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
         """Sum leaf counts (label x leaf) up to every level."""
         return tuple(self.at_level(leaf_counts, level) for level in range(self.levels))
 
-    def at_level(self, leaf_counts: IntArray, level: int) -> IntArray:
+    def rows(self, level: int) -> FloatArray:
+        """How each counter of a level adds leaves up: label x cell x leaf."""
+        leaf = np.arange(self.leaves)
+        rows = np.zeros((2, self.cells_per_level[level], self.leaves))
+        for label in (0, 1):
+            rows[label, self.cell_of(leaf, level, label), leaf] = 1.0
+        return rows
+
+
+class SharedCuts(Levels):
+    """Levels whose cells are the same for both labels, and cover the leaves once."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def starts(self, level: int) -> IntArray:
+        """The first leaf of each cell of a level."""
+
+    def cell_of(self, leaf: IntArray, level: int, label: int = 0) -> IntArray:
+        """The cell of a level that each leaf lies in, whatever the label."""
+        return np.searchsorted(self.starts(level), leaf, side="right") - 1
+
+    def at_level(self, leaf_counts: npt.NDArray[Any], level: int) -> npt.NDArray[Any]:
         """Sum leaf counts (label x leaf) to one level."""
         if self.cells_per_level[level] == self.leaves:
             return leaf_counts
@@ -69,7 +95,7 @@ class Levels(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Hierarchy(Levels):
+class Hierarchy(SharedCuts):
     """A tree: levels over the leaf cells, from the coarsest to the leaves themselves.
 
     Fan-outs are per level, top down; the paper's tree of height h has fan-out 2 at each
@@ -143,7 +169,7 @@ class Hierarchy(Levels):
 
 
 @dataclass(frozen=True, slots=True)
-class Interleaved(Levels):
+class Interleaved(SharedCuts):
     """Levels whose cuts take turns: level k has every `step`-th edge, from the (k+1)th on.
 
     Differs: the paper's levels form a tree. When each client reports on one level only, a
@@ -172,24 +198,6 @@ class Interleaved(Levels):
     def to_json(self) -> dict[str, Any]:
         """The step between a level's cuts."""
         return {"kind": "interleaved", "step": self.step}
-
-
-AnyLevels = Hierarchy | Interleaved
-
-
-def levels_from_json(fields: Fields, leaves: int) -> AnyLevels:
-    """Rebuild levels over so many leaves from untrusted JSON."""
-    kind = fields.text("kind")
-    if kind == "tree":
-        fields.only("kind", "fanouts")
-        return Hierarchy(leaves, tuple(fields.integers("fanouts", MAX_TREE_LEVELS)))
-    if kind == "interleaved":
-        fields.only("kind", "step")
-        return Interleaved(leaves, fields.integer("step", 1, MAX_LEVELS))
-    raise FileInvalid(
-        f"levels are a tree or interleaved; found {kind[:40]!r}. "
-        "Use the fedassay version that wrote the survey."
-    )
 
 
 def fanouts_for(leaves: int, levels: int) -> tuple[int, ...]:

@@ -1,16 +1,20 @@
-"""Which level a client reports on: drawn without looking at its data."""
+"""Which level a client reports on, and which of two surveys: drawn without looking at its data."""
 
 import hashlib
+from collections.abc import Iterable
 from fractions import Fraction
 from itertools import accumulate
 from math import lcm
 
 import numpy as np
+import numpy.typing as npt
 
 from fedassay.examples import IntArray
+from fedassay.mechanisms import UnitKind
 from fedassay.mechanisms.sampling import Dice
 from fedassay.randomness import Randomness
 from fedassay.survey import OneLevel, Survey
+from fedassay.survey_steps import FirstOfTwo, SecondOfTwo
 
 _WORD_BITS = 32
 
@@ -50,6 +54,54 @@ def hashed_level(survey: Survey, client_id: str) -> int:
         return 0
     digest = hashlib.sha256(survey.fingerprint + client_id.encode()).digest()
     return _level_at(survey.level_policy, Fraction(int.from_bytes(digest[:8], "big"), 2**64))
+
+
+def answers_step(survey: Survey, name: str) -> bool:
+    """Whether whoever has this name answers this one of two locally private surveys.
+
+    The first 8 bytes of SHA-256 of the first survey's fingerprint, "step" and the name's
+    UTF-8, over 2^64, lie below the first one's share of the clients, or at or above one minus
+    the second one's. Where all answer both, and where there is one survey, everybody does.
+
+    Guarantee: the shares add up to at most 1 (`two_steps.check_pair`, and the ledger), so that
+    nobody answers both; the draw depends on names alone.
+    """
+    return bool(_of_step(survey, "", [name])[0])
+
+
+def rows_of_step(survey: Survey, client_id: str, rows: range) -> npt.NDArray[np.bool_]:
+    """Which of a client's rows, by number, answer this one of two surveys.
+
+    A row's name is the client's id, a colon and the row's number; where the unit is a client
+    all of its rows go by its id.
+    """
+    if survey.unit.kind is UnitKind.CLIENT:
+        return np.full(len(rows), answers_step(survey, client_id))
+    return _of_step(survey, f"{client_id}:", map(str, rows), len(rows))
+
+
+def _of_step(
+    survey: Survey, prefix: str, names: Iterable[str], count: int = 1
+) -> npt.NDArray[np.bool_]:
+    step = survey.step
+    if step is None or not survey.is_local:
+        return np.ones(count, dtype=np.bool_)
+    match step:
+        case FirstOfTwo():
+            first, share = survey.fingerprint, step.client_fraction
+        case SecondOfTwo():
+            first, share = step.first, 1 - step.client_fraction
+    # Whole numbers: u / 2^64 < share exactly where u is below this one.
+    end = -(-(share.numerator << 64) // share.denominator)
+    begun = hashlib.sha256(first + b"step" + prefix.encode())
+
+    def is_below(name: str) -> bool:
+        ended = begun.copy()
+        ended.update(name.encode())
+        return int.from_bytes(ended.digest()[:8], "big") < end
+
+    below = np.fromiter(map(is_below, names), dtype=np.bool_, count=count)
+    return below if isinstance(step, FirstOfTwo) else ~below
 
 
 def choose_level(policy: OneLevel, dice: Dice) -> int:

@@ -6,6 +6,8 @@ refuses before it charges, draws or allocates anything.
 
 from fractions import Fraction
 
+import numpy as np
+
 from fedassay.errors import SurveyRefused
 from fedassay.examples import IntArray
 from fedassay.mechanisms import LocalMechanism, Polya
@@ -69,7 +71,8 @@ def largest_counter(survey: Survey, leaf_counts: IntArray) -> int:
     """The largest counter that an answer to these counts holds, its noise included."""
     hierarchy = survey.hierarchy
     counted = max(
-        int(hierarchy.at_level(leaf_counts, level).max()) for level in range(hierarchy.levels)
+        int(np.abs(hierarchy.at_level(leaf_counts, level)).max())
+        for level in range(hierarchy.levels)
     )
     return counted + largest_noise(survey)
 

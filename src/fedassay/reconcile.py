@@ -4,10 +4,13 @@ Least squares over a tree (`reconcile`) or over any levels (`fit_leaves`), and t
 naive prefix sums (`prefix_leaves`).
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
 from fedassay.examples import FloatArray
-from fedassay.hierarchy import Hierarchy, Levels
+from fedassay.hierarchy import Hierarchy
 
 
 def reconcile(
@@ -45,22 +48,34 @@ def reconcile(
     return final
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Observed:
+    """Counters of one level: how they add leaves up, what they say, and how sure it is."""
+
+    rows: FloatArray
+    """Label x cell x leaf."""
+    values: FloatArray
+    """Label x cell."""
+    variances: FloatArray
+    """Label x cell; infinite for a counter that says nothing."""
+
+
 def fit_leaves(
-    levels: Levels,
-    values: tuple[FloatArray, ...],
-    variances: tuple[FloatArray, ...],
-    *,
-    total: float | None,
+    observed: Sequence[Observed], *, total: float | None
 ) -> tuple[FloatArray, FloatArray]:
-    """Least-squares leaves from any levels, and their covariance, by dense algebra."""
-    count = levels.leaves
+    """Least-squares leaves from any counters, and their covariance, by dense algebra.
+
+    Differs: no tree is needed, so levels of several surveys of the same leaves go together.
+    """
+    count = observed[0].rows.shape[-1]
     precision = np.zeros((2, count, count))
     target = np.zeros((2, count))
-    for level, (value, variance) in enumerate(zip(values, variances, strict=True)):
-        cell = levels.cell_of(np.arange(count), level)
-        same = cell[:, None] == cell[None, :]
-        precision += same / variance[:, cell][:, :, None]
-        target += (value / variance)[:, cell]
+    for level in observed:
+        for label in (0, 1):
+            rows = level.rows[label]
+            weighted = rows / level.variances[label][:, None]
+            precision[label] += rows.T @ weighted
+            target[label] += level.values[label] @ weighted
     inverse = np.linalg.inv(precision)
     leaves = np.einsum("lij,lj->li", inverse, target)
     covariance = np.zeros((2 * count, 2 * count))

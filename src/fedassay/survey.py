@@ -9,10 +9,11 @@ from types import NoneType
 from typing import Any
 
 from fedassay.checks import require_fraction, require_type, shown
+from fedassay.cut_levels import AnyLevels, CutLevels
 from fedassay.errors import SettingInvalid
 from fedassay.files import PUBLIC, as_path, canonical, write_whole
 from fedassay.grid import Grid
-from fedassay.hierarchy import AnyLevels, Hierarchy, Interleaved
+from fedassay.hierarchy import Hierarchy, Interleaved
 from fedassay.mechanisms import (
     AnyMechanism,
     Exact,
@@ -26,6 +27,7 @@ from fedassay.mechanisms import (
 )
 from fedassay.mechanisms.partial_noise import epsilon_of_partial_noise
 from fedassay.presentation import html_text
+from fedassay.survey_steps import FirstOfTwo, SecondOfTwo, SurveyStep, check_step
 
 SURVEY_FORMAT = "fedassay.survey/2"
 MAX_CLIENTS = 2**31
@@ -121,7 +123,9 @@ class Survey:
     allow_empty: bool = False
     """Whether a client without examples answers too, and cannot be told from the others."""
     model_digest: str | None = None
-    fingerprint: bytes = field(init=False, repr=False, compare=False)
+    step: SurveyStep | None = None
+    """Its place, if it is one of two surveys that belong together."""
+    _fingerprint: bytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self._check_types()
@@ -158,9 +162,9 @@ class Survey:
         self._check_privacy()
         self._check_noise()
         self._check_local()
+        self._check_steps()
         check_model_digest(self.model_digest)
-        digest = hashlib.sha256(canonical(self.to_json())).digest()
-        object.__setattr__(self, "fingerprint", digest)
+        object.__setattr__(self, "_fingerprint", b"")
 
     def __str__(self) -> str:
         levels = self.hierarchy.levels
@@ -179,12 +183,24 @@ class Survey:
     def _repr_html_(self) -> str:
         return html_text(str(self))
 
+    @property
+    def fingerprint(self) -> bytes:
+        """SHA-256 of the canonical JSON, made when it is first asked for.
+
+        The planner weighs hundreds of surveys, and names one.
+        """
+        if not self._fingerprint:
+            digest = hashlib.sha256(canonical(self.to_json())).digest()
+            object.__setattr__(self, "_fingerprint", digest)
+        return self._fingerprint
+
     def _check_types(self) -> None:
         """Choices are members of their types, never texts that look like them."""
         wanted: dict[str, tuple[type, ...]] = {
             "privacy": (Privacy,),
             "grid": (Grid,),
-            "hierarchy": (Hierarchy, Interleaved),
+            "hierarchy": (Hierarchy, Interleaved, CutLevels),
+            "step": (FirstOfTwo, SecondOfTwo, NoneType),
             "level_policy": (EveryLevel, OneLevel),
             "unit": (Unit,),
             "minimum_reports": (int,),
@@ -214,7 +230,7 @@ class Survey:
             )
 
     def _check_noise(self) -> None:
-        for mechanism in self.mechanisms:
+        for level, mechanism in enumerate(self.mechanisms):
             if not isinstance(mechanism, Polya):
                 continue
             if self.minimum_reports < 2:
@@ -228,10 +244,10 @@ class Survey:
                     f"{self.minimum_reports - self.colluders} shares; found "
                     f"{mechanism.noise_shares}."
                 )
-            if mechanism.sensitivity != self.unit.sensitivity:
+            moved = self.unit.sensitivity * self.hierarchy.largest_weight(level)
+            if mechanism.sensitivity != moved:
                 raise SettingInvalid(
-                    f"the sensitivity for {self.unit} is {self.unit.sensitivity}; found "
-                    f"{mechanism.sensitivity}."
+                    f"the sensitivity for {self.unit} is {moved}; found {mechanism.sensitivity}."
                 )
 
     def _check_local(self) -> None:
@@ -251,6 +267,27 @@ class Survey:
                     f"randomised response must fit its level of {cells} cells and whether empty "
                     "clients answer; it does not."
                 )
+
+    def _check_steps(self) -> None:
+        """Chosen levels belong to a second survey; what both spend is announced by both."""
+        if self.step is not None:
+            check_step(self.step, epsilon=self.epsilon, is_local=self.is_local)
+        chosen = isinstance(self.hierarchy, CutLevels)
+        if chosen != isinstance(self.step, SecondOfTwo):
+            raise SettingInvalid(
+                "levels are chosen for the second of two surveys, and only for that; found one "
+                "without the other. Use fedassay.new_survey with after=first."
+            )
+        if isinstance(self.hierarchy, CutLevels) and self.is_local and self.hierarchy.weights:
+            raise SettingInvalid(
+                "weighted sums need noise that clients share; under local privacy a client "
+                "reports one cell. Drop the weights."
+            )
+
+    @property
+    def total_epsilon(self) -> Fraction | None:
+        """What one unit spends on this survey, and on the other one where it is one of two."""
+        return self.epsilon if self.step is None else self.step.total_epsilon
 
     @property
     def is_local(self) -> bool:
@@ -314,6 +351,7 @@ class Survey:
 
     def to_json(self) -> dict[str, Any]:
         """The canonical content, from which the fingerprint is made."""
+        place = {} if self.step is None else {"step": self.step.to_json()}
         return {
             "format": SURVEY_FORMAT,
             "privacy": self.privacy.value,
@@ -326,6 +364,7 @@ class Survey:
             "colluders": self.colluders,
             "allow_empty": self.allow_empty,
             "model_digest": self.model_digest,
+            **place,
         }
 
     def save(self, path: str | Path) -> None:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from fedassay.cut_levels import AnyLevels, levels_from_json
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.files import (
     Fields,
@@ -12,7 +13,7 @@ from fedassay.files import (
     read_bytes,
 )
 from fedassay.grid import Grid
-from fedassay.hierarchy import MAX_LEVELS, AnyLevels, levels_from_json
+from fedassay.hierarchy import MAX_LEVELS
 from fedassay.mechanisms import MECHANISMS, AnyMechanism, LevelSetting, Privacy, Unit, UnitKind
 from fedassay.mechanisms.law import MAX_EXAMPLES
 from fedassay.survey import (
@@ -23,6 +24,7 @@ from fedassay.survey import (
     OneLevel,
     Survey,
 )
+from fedassay.survey_steps import step_from_json
 
 MAX_SURVEY_BYTES = 4 * 2**20
 MAX_SURVEY_SHAPE = JsonShape(nested=1024, texts=4096, items=2**18)
@@ -75,6 +77,7 @@ def survey_from_json(content: object, *, where: str = "survey") -> Survey:
     fields.only(
         "format", "privacy", "grid", "hierarchy", "level_policy", "mechanisms", "unit",
         "minimum_reports", "colluders", "allow_empty", "model_digest",
+        *(["step"] if fields.has("step") else []),
     )  # fmt: skip
     try:
         survey = _survey(fields)
@@ -96,8 +99,13 @@ def _survey(fields: Fields) -> Survey:
     colluders = fields.integer("colluders", 0, minimum - 1)
     allow_empty = fields.boolean("allow_empty")
     settings = [
-        LevelSetting(cells, unit.sensitivity, minimum - colluders, allow_empty)
-        for cells in hierarchy.cells_per_level
+        LevelSetting(
+            cells,
+            unit.sensitivity * hierarchy.largest_weight(level),
+            minimum - colluders,
+            allow_empty,
+        )
+        for level, cells in enumerate(hierarchy.cells_per_level)
     ]
     return Survey(
         privacy=fields.one_of(Privacy, "privacy"),
@@ -110,6 +118,7 @@ def _survey(fields: Fields) -> Survey:
         colluders=colluders,
         allow_empty=allow_empty,
         model_digest=None if fields.get("model_digest") is None else fields.text("model_digest"),
+        step=step_from_json(fields.inside("step")) if fields.has("step") else None,
     )
 
 

@@ -15,6 +15,7 @@ import pytest
 import fedassay
 import fedassay.calibration
 import fedassay.metrics
+import fedassay.sites
 from tests.tables import ROOT
 
 LABEL = re.compile(r"`((?:eq|thm|lem|sec|app|def|fig|tab|fact):[A-Za-z:_-]+)`")
@@ -43,7 +44,9 @@ def public_objects() -> Iterator[tuple[str, object]]:
                         yield f"{module.__name__}.{name}.{method}", function
 
 
-@pytest.mark.parametrize("module", [fedassay, fedassay.calibration, fedassay.metrics])
+@pytest.mark.parametrize(
+    "module", [fedassay, fedassay.calibration, fedassay.metrics, fedassay.sites]
+)
 def test_every_exported_name_exists_and_is_documented(module: ModuleType) -> None:
     assert len(set(module.__all__)) == len(module.__all__)
     for name in module.__all__:
@@ -57,7 +60,13 @@ def test_everything_public_has_a_docstring() -> None:
 
 
 def test_every_public_function_of_these_rooms_has_a_runnable_example() -> None:
-    rooms = ("fedassay.survey", "fedassay.decoding", "fedassay.metrics", "fedassay.planning")
+    rooms = (
+        "fedassay.survey",
+        "fedassay.decoding",
+        "fedassay.metrics",
+        "fedassay.planning",
+        "fedassay.sites",
+    )
     functions = [
         (name, value)
         for name, value in public_objects()

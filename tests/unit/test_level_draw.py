@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
+from hashlib import sha256
 
 import numpy as np
 import pytest
@@ -15,15 +16,26 @@ from fedassay import (
     Survey,
     SurveyRequest,
     SystemRandomness,
+    Unit,
 )
 from fedassay.client import OPEN_POLICY, answer
+from fedassay.cut_levels import CutLevels
 from fedassay.errors import SettingInvalid
 from fedassay.hierarchy import Interleaved
-from fedassay.level_draw import hashed_level, level_ends, levels_of_reports
-from fedassay.mechanisms import UnaryEncoding
+from fedassay.level_draw import (
+    answers_step,
+    hashed_level,
+    level_ends,
+    levels_of_reports,
+    rows_of_step,
+)
+from fedassay.mechanisms import UnaryEncoding, UnitKind
+from fedassay.planning.first_survey import first_survey
 from fedassay.planning.search import design_survey
 from fedassay.survey_json import survey_from_json
+from fedassay.survey_steps import FirstOfTwo, SecondOfTwo
 from tests.randomness import ScriptedRandomness
+from tests.surveys import local_survey
 
 SURVEY = design_survey(
     SurveyRequest(
@@ -111,3 +123,53 @@ def test_fractions_that_no_float_holds_still_end_where_whole_numbers_say() -> No
     assert level_ends(tenths)[4] == 2**31
     # Added up as floats they stop short of 1.
     assert np.cumsum([0.1] * 10)[-1] != 1.0
+
+
+EXAMPLE = Unit()
+
+
+def pair(share: Fraction, *, unit: Unit = EXAMPLE) -> tuple[Survey, Survey]:
+    """A first and a second survey of three cells under local privacy."""
+    first = replace(local_survey(cells=3), unit=unit, step=FirstOfTwo(Fraction(1), share))
+    second = replace(
+        first,
+        hierarchy=CutLevels(3, (((0, 1), (0, 2)),)),
+        step=SecondOfTwo(Fraction(1), 1 - share, first.fingerprint),
+    )
+    return first, second
+
+
+def test_every_row_answers_one_of_two_surveys_by_a_hash_that_anybody_can_compute() -> None:
+    first, second = pair(Fraction(1, 5))
+    asked = [rows_of_step(survey, "north", range(2000)) for survey in (first, second)]
+    expected = [
+        int.from_bytes(sha256(first.fingerprint + b"step" + f"north:{row}".encode()).digest()[:8])
+        * 5
+        < 2**64
+        for row in range(2000)
+    ]
+    assert asked[0].tolist() == expected
+    assert asked[1].tolist() == [not answers for answers in expected]
+    # Binomial with mean 400 and deviation 18: once in a million runs of other names.
+    assert 310 < asked[0].sum() < 490
+
+
+def test_rows_read_in_parts_are_the_rows_read_at_once() -> None:
+    first, _ = pair(Fraction(1, 3))
+    parts = [rows_of_step(first, "north", range(at, at + 50)) for at in (0, 50, 100)]
+    assert np.concatenate(parts).tolist() == rows_of_step(first, "north", range(150)).tolist()
+    assert rows_of_step(first, "south", range(150)).tolist() != np.concatenate(parts).tolist()
+
+
+def test_a_client_as_the_unit_answers_one_of_the_two_with_all_its_rows() -> None:
+    first, second = pair(Fraction(1, 2), unit=Unit(UnitKind.CLIENT, 1))
+    for name in map(str, range(50)):
+        is_first = answers_step(first, name)
+        assert answers_step(second, name) != is_first
+        assert rows_of_step(first, name, range(3)).tolist() == [is_first] * 3
+
+
+def test_where_all_answer_both_every_row_answers() -> None:
+    request = SurveyRequest(privacy=Privacy.DISTRIBUTED, epsilon=Fraction(1), clients=100)
+    assert rows_of_step(first_survey(request), "north", range(9)).all()
+    assert rows_of_step(local_survey(), "north", range(9)).all()

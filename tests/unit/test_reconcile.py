@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedassay.hierarchy import Hierarchy, Interleaved, Levels
+from fedassay.hierarchy import Hierarchy, Interleaved, SharedCuts
 from fedassay.noise import DenseNoise, PrefixNoise, TreeNoise
-from fedassay.reconcile import fit_leaves, reconcile
+from fedassay.reconcile import Observed, fit_leaves, reconcile
 from tests.laws import FloatArray
 
 seeds = st.integers(0, 2**32 - 1)
@@ -25,7 +25,7 @@ def interleaved(draw: st.DrawFn) -> Interleaved:
     return Interleaved(leaves, draw(st.integers(1, min(4, leaves - 1))))
 
 
-def drawn(levels: Levels, seed: int) -> tuple[tuple[FloatArray, ...], tuple[FloatArray, ...]]:
+def drawn(levels: SharedCuts, seed: int) -> tuple[tuple[FloatArray, ...], tuple[FloatArray, ...]]:
     """Values and variances of every counter, per level."""
     generator = np.random.default_rng(seed)
     values = tuple(generator.normal(5.0, 2.0, (2, cells)) for cells in levels.cells_per_level)
@@ -33,8 +33,17 @@ def drawn(levels: Levels, seed: int) -> tuple[tuple[FloatArray, ...], tuple[Floa
     return values, variances
 
 
+def observed(
+    levels: SharedCuts, values: tuple[FloatArray, ...], variances: tuple[FloatArray, ...]
+) -> list[Observed]:
+    return [
+        Observed(levels.rows(level), *pair)
+        for level, pair in enumerate(zip(values, variances, strict=True))
+    ]
+
+
 def constrained(
-    levels: Levels,
+    levels: SharedCuts,
     values: tuple[FloatArray, ...],
     variances: tuple[FloatArray, ...],
     total: float,
@@ -88,10 +97,10 @@ def test_levels_that_form_no_tree_are_fitted_by_least_squares(
     values, variances = drawn(levels, seed)
     if knows_total:
         expected, covariance = constrained(levels, values, variances, 77.0)
-        leaves, found = fit_leaves(levels, values, variances, total=77.0)
+        leaves, found = fit_leaves(observed(levels, values, variances), total=77.0)
     else:
         # A total that nobody knows is one with any value: weigh it not at all.
-        leaves, found = fit_leaves(levels, values, variances, total=None)
+        leaves, found = fit_leaves(observed(levels, values, variances), total=None)
         expected, covariance = constrained(levels, values, variances, float(leaves.sum()))
         ones = found.sum(axis=1)
         covariance = covariance + np.outer(ones, ones) / ones.sum()

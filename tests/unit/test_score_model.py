@@ -51,3 +51,28 @@ def test_a_coarser_grid_holds_the_same_examples() -> None:
     )
     counts = on_grid(model, Grid.uniform(4))
     assert counts == pytest.approx(np.array([[10.0, 10.0, 0.0, 0.0], [0.0, 0.0, 10.0, 10.0]]))
+
+
+@pytest.mark.parametrize("end", [0, 1])
+def test_a_crowded_reference_keeps_its_order_in_the_model(end: int) -> None:
+    """Scores near 1e-6, or as near to 1: the model's area is that of the rows."""
+    generator = np.random.default_rng(7)
+    labels = np.repeat([0, 1], [4000, 400])
+    near = 1e-6 * np.exp(generator.normal(size=4400) + np.where(labels == 1 - end, 1.2, -1.2))
+    scores = near if end == 0 else 1.0 - near
+    model = from_reference(Examples(labels, scores), examples=4400.0, positive_rate=None)
+    middles = 0.5 * (model.edges[1:] + model.edges[:-1])
+    area = roc_auc_score(
+        np.repeat([0, 1], len(middles)), np.tile(middles, 2), sample_weight=model.counts.ravel()
+    )
+    assert area == pytest.approx(roc_auc_score(labels, scores), abs=1e-4)
+
+
+def test_a_rare_event_of_high_area_is_crowded_in_the_model_and_keeps_its_area() -> None:
+    model = binormal(examples=1e6, positive_rate=1e-5, auc=0.99)
+    assert model.counts[0, model.edges[1:] <= 2.0**-16].sum() > 0.9 * model.total
+    middles = 0.5 * (model.edges[1:] + model.edges[:-1])
+    area = roc_auc_score(
+        np.repeat([0, 1], len(middles)), np.tile(middles, 2), sample_weight=model.counts.ravel()
+    )
+    assert area == pytest.approx(0.99, abs=1e-4)

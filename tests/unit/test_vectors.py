@@ -16,6 +16,7 @@ from fedassay import Examples, Survey, Tally
 from fedassay.client import make_answer
 from fedassay.errors import FileInvalid, ReportForeign, ReportMalformed, ReportTooLarge
 from fedassay.files import canonical, number_text, parse_json
+from fedassay.hierarchy import SharedCuts
 from fedassay.level_draw import hashed_level, levels_of_reports
 from fedassay.mechanisms import RandomizedResponse, UnaryEncoding, UnitKind
 from fedassay.mechanisms.rational import scaled_exp
@@ -76,6 +77,7 @@ def test_a_survey_is_what_its_vector_says(vector: Vector) -> None:
     assert survey.grid.locate(scores).tolist() == list(cells)
     for level, wanted in enumerate(vector["levels"]):
         assert survey.hierarchy.cells_per_level[level] == wanted["cells"]
+        assert isinstance(survey.hierarchy, SharedCuts)
         assert survey.hierarchy.starts(level)[:20].tolist() == wanted["starts"]
         assert str(getattr(survey.mechanisms[level], "numerator", "")) == wanted["probability"]
     epsilon = survey.epsilon

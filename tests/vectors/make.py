@@ -17,6 +17,7 @@ import numpy as np
 
 from fedassay import Survey
 from fedassay.files import canonical
+from fedassay.hierarchy import SharedCuts
 from fedassay.level_draw import hashed_level, levels_of_reports
 from fedassay.mechanisms import RandomizedResponse, UnaryEncoding
 from fedassay.mechanisms.rational import scaled_exp
@@ -48,13 +49,18 @@ def survey_vector(name: str, survey: Survey) -> Vector:
         "levels": [
             {
                 "cells": survey.hierarchy.cells_per_level[level],
-                "starts": survey.hierarchy.starts(level)[:20].tolist(),
+                "starts": starts_of(survey, level)[:20],
                 "probability": str(getattr(mechanism, "numerator", "")),
             }
             for level, mechanism in enumerate(survey.mechanisms)
         ],
         "cells_of_scores": [[score, cell_of(survey, score)] for score in scores],
     }
+
+
+def starts_of(survey: Survey, level: int) -> list[int]:
+    assert isinstance(survey.hierarchy, SharedCuts)
+    return [int(start) for start in survey.hierarchy.starts(level)]
 
 
 def cell_of(survey: Survey, score: float) -> int:
@@ -120,7 +126,7 @@ def answer_vector(name: str, survey: Survey, examples: list[list[float]]) -> Vec
     message = b""
     for level, mechanism in enumerate(survey.mechanisms):
         rows = []
-        starts = survey.hierarchy.starts(level).tolist()
+        starts = starts_of(survey, level)
         for hit in (hit for hit, k in zip(sent, levels, strict=True) if k == level):
             label, leaf = divmod(hit, survey.grid.cells)
             cell = sum(start <= leaf for start in starts) - 1

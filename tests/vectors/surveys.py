@@ -5,7 +5,8 @@ from fractions import Fraction
 import numpy as np
 
 from fedassay import Exact, Grid, Hierarchy, Survey, Unit
-from fedassay.hierarchy import AnyLevels, Interleaved
+from fedassay.cut_levels import AnyLevels
+from fedassay.hierarchy import Interleaved
 from fedassay.mechanisms import (
     AnyMechanism,
     Polya,

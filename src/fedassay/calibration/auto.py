@@ -127,19 +127,24 @@ def _chosen(errors: dict[Method, ExpectedError], rates: BucketRates, raw_share: 
 def expected_errors(rates: BucketRates, *, monotone: bool = False) -> dict[Method, ExpectedError]:
     """Every candidate's expected error; those that cannot be fitted are left out."""
     shares = rates.totals / rates.totals.sum()
-    is_exact = not rates.noise_variance.any()
-    scorer = _moved if is_exact and len(rates) < _FEW else _crossed
     errors = {}
     for method, candidate in CANDIDATES.items():
         if monotone and not METHODS[method].is_monotone:
             continue
         try:
-            predicted, slopes = scorer(rates, candidate)
+            predicted, squares = cross_fitted(rates, candidate)
         except SettingInvalid:
             continue
-        square = (rates.rates - predicted) ** 2 + (2.0 * slopes - 1.0) * rates.variance
-        errors[method] = ExpectedError(method, float(shares @ square), predicted)
+        errors[method] = ExpectedError(method, float(shares @ squares), predicted)
     return errors
+
+
+def cross_fitted(rates: BucketRates, candidate: RatesFit) -> tuple[FloatArray, FloatArray]:
+    """Predictions for every bucket, and their expected squared distances to the true rates."""
+    is_exact = not rates.noise_variance.any()
+    scorer = _moved if is_exact and len(rates) < _FEW else _crossed
+    predicted, slopes = scorer(rates, candidate)
+    return predicted, (rates.rates - predicted) ** 2 + (2.0 * slopes - 1.0) * rates.variance
 
 
 def _crossed(rates: BucketRates, fitted: RatesFit) -> tuple[FloatArray, FloatArray]:

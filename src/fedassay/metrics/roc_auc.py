@@ -89,6 +89,16 @@ def even_area(histogram: ScoreHistogram) -> tuple[float, float]:
     return area, sqrt(histogram.noise.variance(gradient))
 
 
+def area_gradient(histogram: ScoreHistogram) -> FloatArray:
+    """How the area moves with each count, label x bucket: an example's placement.
+
+    >>> h = ScoreHistogram(np.array([0.0, 0.5, 1.0]), np.array([[3.0, 1.0], [1.0, 3.0]]))
+    >>> area_gradient(h)[1].round(5).tolist()  # (0.375 - 0.75) / 4 and (0.875 - 0.75) / 4
+    [-0.09375, 0.03125]
+    """
+    return _area(histogram, 0.5 * histogram.positives * histogram.negatives)[1]
+
+
 def _area(histogram: ScoreHistogram, within: FloatArray) -> tuple[float, FloatArray]:
     """The area, and how it moves with each count if pairs within buckets count by halves."""
     p, n = histogram.positives, histogram.negatives

@@ -2,9 +2,9 @@
 
 from fractions import Fraction
 
+from fedassay.cut_levels import AnyLevels
 from fedassay.errors import SettingInvalid
 from fedassay.grid import Grid
-from fedassay.hierarchy import AnyLevels
 from fedassay.mechanisms import Exact, Law, Polya, Privacy, RandomizedResponse, UnaryEncoding
 from fedassay.planning.request import LevelChoice, Preset, SurveyRequest
 from fedassay.survey import EveryLevel, LevelPolicy, OneLevel, Survey
@@ -118,16 +118,26 @@ def _local(
     )
 
 
+def oracle_for(
+    epsilon: Fraction, cells: int, *, allow_empty: bool
+) -> UnaryEncoding | RandomizedResponse:
+    """The frequency oracle with the smaller variance on a level, averaged over its cells.
+
+    >>> oracle_for(Fraction(5), 4, allow_empty=False).kind
+    'grr'
+    """
+    unary = UnaryEncoding(epsilon)
+    response = RandomizedResponse(epsilon, cells, allow_empty)
+    better = _mean_variance(response.law(), 2 * cells) < _mean_variance(unary.law(), 2 * cells)
+    return response if better else unary
+
+
 def _oracle(
     request: SurveyRequest, epsilon: Fraction, cells: int
 ) -> UnaryEncoding | RandomizedResponse:
-    """The frequency oracle with the smaller variance on a level, averaged over its cells."""
-    unary = UnaryEncoding(epsilon)
     if request.preset is Preset.PAPER:
-        return unary
-    response = RandomizedResponse(epsilon, cells, request.allow_empty)
-    better = _mean_variance(response.law(), 2 * cells) < _mean_variance(unary.law(), 2 * cells)
-    return response if better else unary
+        return UnaryEncoding(epsilon)
+    return oracle_for(epsilon, cells, allow_empty=request.allow_empty)
 
 
 def _mean_variance(law: Law, values: int) -> float:

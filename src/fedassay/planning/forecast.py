@@ -13,14 +13,16 @@ import numpy as np
 
 from fedassay.decoding import DecodeOptions, join_levels, level_variance
 from fedassay.estimate import Estimate, NotEnoughData, check_confidence, normal_quantile
+from fedassay.examples import FloatArray
 from fedassay.extras import needed_for
 from fedassay.histogram import ScoreHistogram
 from fedassay.mechanisms import UnitKind
 from fedassay.metrics import named_metrics
 from fedassay.metrics.named import named_metric
-from fedassay.noise import NoNoise
+from fedassay.noise import DenseNoise, NoNoise
 from fedassay.planning.request import SurveyRequest
 from fedassay.planning.score_model import binormal, from_reference, on_grid
+from fedassay.reconcile import Observed, fit_leaves
 from fedassay.survey import OneLevel, Survey
 
 ASSUMED_RATE = 0.3
@@ -126,8 +128,11 @@ def expected_histogram(
     *,
     clients: float,
     decode_options: DecodeOptions = DEFAULT_OPTIONS,
+    second: Survey | None = None,
 ) -> ScoreHistogram:
     """What decoding would give on average, with the noise it would carry.
+
+    With `second`, a survey that follows this one, of both together.
 
     >>> from fedassay.planning.search import design_survey
     >>> request = SurveyRequest(clients=1000)
@@ -138,29 +143,45 @@ def expected_histogram(
     counts = on_grid(model, survey.grid)
     if survey.is_exact and not isinstance(survey.level_policy, OneLevel):
         return ScoreHistogram(survey.grid.edges, counts, NoNoise(), decode_options.smooth)
-    hierarchy = survey.hierarchy
+    total = float(counts.sum()) if survey.total_is_known else None
+    if second is not None:
+        observed = [
+            Observed(each.hierarchy.rows(level), value, variance)
+            for each in (survey, second)
+            for level, (value, variance) in enumerate(_levels(each, counts, clients))
+        ]
+        _, covariance = fit_leaves(observed, total=total)
+        epsilon = float(second.epsilon) if second.is_local and second.epsilon else None
+        table = counts if survey.samples_clients else None
+        joined = DenseNoise(covariance, table, epsilon)
+        return ScoreHistogram(survey.grid.edges, counts, joined, decode_options.smooth)
+    values, variances = zip(*_levels(survey, counts, clients), strict=True)
+    _, noise = join_levels(survey, values, variances, decode_options=decode_options, total=total)
+    return ScoreHistogram(survey.grid.edges, counts, noise, decode_options.smooth)
+
+
+def _levels(
+    survey: Survey, counts: FloatArray, clients: float
+) -> list[tuple[FloatArray, FloatArray]]:
+    """Every level's expected counters, and their variances once debiased."""
+    heard = clients * float(survey.step.client_fraction if survey.step else 1)
     shares = (
         [float(share) for share in survey.level_policy.client_fractions]
         if isinstance(survey.level_policy, OneLevel)
-        else [1.0] * hierarchy.levels
+        else [1.0] * survey.hierarchy.levels
     )
-    values = tuple(
-        np.add.reduceat(counts, hierarchy.starts(level), axis=1)
-        for level in range(hierarchy.levels)
-    )
-    variances = tuple(
-        level_variance(
+    levels = []
+    for level, (mechanism, share) in enumerate(zip(survey.mechanisms, shares, strict=True)):
+        values = survey.hierarchy.at_level(counts, level)
+        variances = level_variance(
             mechanism.law(),
             clients=clients,
-            reports=clients * share,
-            counts=of_level,
+            reports=heard * share,
+            counts=np.abs(values),
             sampled=survey.samples_clients,
         )
-        for mechanism, share, of_level in zip(survey.mechanisms, shares, values, strict=True)
-    )
-    total = float(counts.sum()) if survey.total_is_known else None
-    _, noise = join_levels(survey, values, variances, decode_options=decode_options, total=total)
-    return ScoreHistogram(survey.grid.edges, counts, noise, decode_options.smooth)
+        levels.append((values, np.broadcast_to(variances, values.shape)))
+    return levels
 
 
 def forecast(
@@ -170,6 +191,7 @@ def forecast(
     clients: float,
     thresholds: Sequence[float] = (0.5,),
     decode_options: DecodeOptions = DEFAULT_OPTIONS,
+    second: Survey | None = None,
 ) -> dict[str, ErrorForecast]:
     """Every metric's errors, by the names of `named_metrics`.
 
@@ -179,7 +201,9 @@ def forecast(
     >>> errors["roc_auc"].dominates
     <Cause.SAMPLING: 'sampling'>
     """
-    expected = expected_histogram(survey, model, clients=clients, decode_options=decode_options)
+    expected = expected_histogram(
+        survey, model, clients=clients, decode_options=decode_options, second=second
+    )
     estimates = named_metrics(expected, thresholds, buckets=decode_options.buckets)
     truths = named_metrics(model, thresholds)
     return {name: _forecast(estimates[name], truths[name]) for name in estimates}
@@ -192,6 +216,7 @@ def forecast_one(
     metric: str,
     clients: float,
     decode_options: DecodeOptions = DEFAULT_OPTIONS,
+    second: Survey | None = None,
 ) -> ErrorForecast:
     """One metric's errors.
 
@@ -201,7 +226,9 @@ def forecast_one(
     >>> forecast_one(survey, model, metric="prevalence", clients=1000).noise_sd  # exact sums
     0.0
     """
-    expected = expected_histogram(survey, model, clients=clients, decode_options=decode_options)
+    expected = expected_histogram(
+        survey, model, clients=clients, decode_options=decode_options, second=second
+    )
     return _forecast(
         named_metric(expected, metric, buckets=decode_options.buckets), named_metric(model, metric)
     )

@@ -300,9 +300,10 @@ def _predicted(
         clients=clients,
         thresholds=thresholds,
         decode_options=design.decode_options,
+        second=design.second,
     )
     progress("rehearsing calibration")
-    monte_carlo = MonteCarlo(design.survey, model, clients, design.decode_options)
+    monte_carlo = MonteCarlo(design.survey, model, clients, design.decode_options, design.second)
     generator = np.random.default_rng(_SEED)
     forecasts["ece"] = forecast_ece(monte_carlo, generator=generator)
     calibrated = expected_ece(monte_carlo, generator=generator)

@@ -41,6 +41,15 @@ class LevelChoice(Enum):
     """Clients are split into batches with one level each; each pays epsilon once."""
 
 
+class Steps(Enum):
+    """How many surveys ask for the scores: the first of two finds where they lie."""
+
+    AUTO = "auto"
+    """Two where that is predicted to pay."""
+    ONE = "1"
+    TWO = "2"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurveyRequest:
     """What a user asks of a survey; None leaves the choice to the planner.
@@ -61,6 +70,7 @@ class SurveyRequest:
     """What ROC AUC to assume, of a calibrated binormal classifier; instead of a reference."""
     preset: Preset = Preset.DEFAULT
     levels: LevelChoice = LevelChoice.EVERY
+    steps: Steps = Steps.ONE
     height: int | None = None
     fanout: int | None = None
     budget: tuple[Fraction, ...] | None = None
@@ -82,6 +92,19 @@ class SurveyRequest:
         _check_types(self)
         _check_ranges(self)
         _check_contradictions(self)
+
+    @property
+    def fixes_levels(self) -> str:
+        """What the request says that only one survey can keep; nothing where two may do."""
+        given = {
+            "a reference": self.reference is not None,
+            "the paper preset": self.preset is Preset.PAPER,
+            "a height": self.height is not None,
+            "a budget": self.budget is not None,
+            "batches": self.levels is LevelChoice.BATCHES,
+            "exact sums": not self.privacy.spends_epsilon,
+        }
+        return next((name for name, is_given in given.items() if is_given), "")
 
     @property
     def fewest_reports(self) -> int:
@@ -131,6 +154,7 @@ def _check_types(request: SurveyRequest) -> None:
     require_member(request.privacy, Privacy, "a request's privacy", door=door)
     require_member(request.preset, Preset, "a request's preset", door=door)
     require_member(request.levels, LevelChoice, "a request's levels", door=door)
+    require_member(request.steps, Steps, "a request's steps", door=door)
     require_type(request.unit, Unit, "a request's unit", "Write Unit(UnitKind.CLIENT, 10).")
     for name in ("allow_empty", "level_by_hash"):
         require_type(getattr(request, name), bool, f"a request's {name}", "Pass True or False.")
@@ -197,6 +221,11 @@ def _check_contradictions(request: SurveyRequest) -> None:
         raise SettingInvalid(
             "a reference says how good the classifier is; an assumed AUC does not go with it. "
             "Drop one of the two."
+        )
+    if request.steps is Steps.TWO and request.fixes_levels:
+        raise SettingInvalid(
+            f"a first survey finds where scores lie; {request.fixes_levels} does not go with two "
+            "steps. Drop it, or use steps=1 (--steps 1)."
         )
     match request.privacy:
         case Privacy.SECURE:

@@ -25,7 +25,7 @@ from fedassay.survey import Survey
 
 # Where nobody said how rare positives are, nor how good the classifier is: (rate, AUC).
 _FEWEST = 20
-_UNKNOWN = ((0.3, 0.75), (0.3, 0.9), (0.03, 0.85))
+_UNKNOWN = ((0.3, 0.75), (0.3, 0.9), (0.03, 0.85), (0.01, 0.95), (0.003, 0.99))
 # The interval's binning spread is cautious; a third of it is what the cubic leaves. With a
 # labelled reference the bias itself is seen, but for what clients' scores differ.
 _UNSEEN, _SEEN = 1.0 / 3.0, 1.0 / 30.0

@@ -11,7 +11,7 @@ from fedassay.decoding import DecodeOptions
 from fedassay.examples import Examples
 from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy
-from fedassay.planning.build import build_survey
+from fedassay.planning.build import build_survey, rebuilt_survey
 from fedassay.planning.candidates import (
     LEAVES,
     MORE_LEAVES,
@@ -21,8 +21,12 @@ from fedassay.planning.candidates import (
     candidate_surveys,
     warped_grid,
 )
-from fedassay.planning.request import Preset, SurveyRequest, check_request
+from fedassay.planning.first_survey import first_survey
+from fedassay.planning.forecast import model_for
+from fedassay.planning.rehearsal import rehearsed, two_step_error
+from fedassay.planning.request import Preset, Steps, SurveyRequest, check_request
 from fedassay.planning.scorer import Candidate, Scorer
+from fedassay.planning.second_survey import second_like
 from fedassay.survey import Survey
 
 
@@ -32,6 +36,8 @@ class SurveyDesign:
 
     survey: Survey
     decode_options: DecodeOptions
+    second: Survey | None = None
+    """What may follow a first survey of two, to plan with: it is chosen when the first is in."""
 
     def __post_init__(self) -> None:
         require_type(self.survey, Survey, "a design's survey", "Use design_survey(request).")
@@ -42,6 +48,8 @@ PAPER_HEIGHT = 10
 PAPER_BUCKETS = 100
 _REFERENCE_CELLS = 2**12
 _SHORTLIST = 10
+# Grids that stand for all when one survey is compared with two.
+_TYPICAL = (8, 24, 128)
 # Twice the error of fewer cells, three sizes in a row: no larger grid will do better.
 _CLEARLY, _TIMES = log(2.0), 3
 
@@ -61,7 +69,48 @@ def design_survey(request: SurveyRequest) -> SurveyDesign:
     if not request.privacy.spends_epsilon:
         grid = _exact_grid(request)
         return SurveyDesign(build_survey(request, grid, Hierarchy.flat(grid.cells)), decode_options)
+    if steps_for(request) is Steps.TWO:
+        first = first_survey(request)
+        return SurveyDesign(first, decode_options, rehearsed(request, first, model_for(request)))
     return SurveyDesign(_best(request), decode_options)
+
+
+def rebuilt_design(request: SurveyRequest, like: SurveyDesign) -> SurveyDesign:
+    """A design of the same grid, levels and shares for another epsilon or number of clients.
+
+    >>> request = SurveyRequest(minimum_reports=5)
+    >>> rebuilt_design(request, design_survey(request)).survey.minimum_reports
+    5
+    """
+    if like.second is None:
+        return SurveyDesign(rebuilt_survey(request, like.survey), like.decode_options)
+    first = first_survey(request)
+    return SurveyDesign(first, like.decode_options, second_like(like.second, first))
+
+
+def steps_for(request: SurveyRequest) -> Steps:
+    """How many surveys to ask in: as the request says, or as errors are predicted to be smaller.
+
+    >>> from fractions import Fraction
+    >>> from fedassay.mechanisms import Privacy
+    >>> request = SurveyRequest(
+    ...     privacy=Privacy.DISTRIBUTED, epsilon=Fraction(1), clients=100_000, steps=Steps.AUTO
+    ... )
+    >>> steps_for(request)
+    <Steps.TWO: '2'>
+    """
+    if request.steps is not Steps.AUTO:
+        return request.steps
+    if request.fixes_levels or request.clients is None:
+        return Steps.ONE
+    scorer = Scorer.for_request(request)
+    one = min(
+        scorer.error(scorer.candidate(tree))
+        for leaves in _TYPICAL
+        for grid in candidate_grids(request, leaves)
+        for tree in candidate_surveys(request, grid, PLAIN)
+    )
+    return Steps.TWO if two_step_error(request, scorer) < one else Steps.ONE
 
 
 def _best(request: SurveyRequest) -> Survey:

@@ -12,7 +12,6 @@ from fedassay.estimate import normal_quantile
 from fedassay.histogram import ScoreHistogram
 from fedassay.mechanisms import Privacy
 from fedassay.metrics.named import check_metric
-from fedassay.planning.build import rebuilt_survey
 from fedassay.planning.forecast import (
     Cause,
     ErrorForecast,
@@ -23,7 +22,7 @@ from fedassay.planning.forecast import (
     scaled,
 )
 from fedassay.planning.request import SurveyRequest
-from fedassay.planning.search import SurveyDesign, design_survey
+from fedassay.planning.search import SurveyDesign, design_survey, rebuilt_design
 from fedassay.survey import MAX_CLIENTS
 
 # Predictions are good to some 5 %: plan for a little more than 95 trials of 100.
@@ -74,6 +73,7 @@ def predicted(
         metric=metric,
         clients=expected_reports(request),
         decode_options=design.decode_options,
+        second=design.second,
     )
 
 
@@ -167,7 +167,7 @@ def _smallest(
 
     def misses(shape: SurveyDesign, number: float) -> bool:
         asked = with_number(number)
-        design = SurveyDesign(rebuilt_survey(asked, shape.survey), shape.decode_options)
+        design = rebuilt_design(asked, shape)
         expected = predicted(asked, design, target.metric, model=model)
         return expected.error_quantile(PLANNED) > target.error
 

@@ -1,0 +1,78 @@
+"""Two steps before the first is taken: which second survey may follow, and what both are worth."""
+
+import numpy as np
+
+from fedassay.draws import draw_tally, whole_counts
+from fedassay.errors import SettingInvalid, TooFewReports
+from fedassay.histogram import ScoreHistogram
+from fedassay.metrics import roc_auc
+from fedassay.planning.first_survey import first_survey
+from fedassay.planning.forecast import expected_reports
+from fedassay.planning.judge import Judge
+from fedassay.planning.pilot import Pilot, expected_pilot, pilot_from
+from fedassay.planning.request import SurveyRequest
+from fedassay.planning.score_model import on_grid
+from fedassay.planning.scorer import Scorer
+from fedassay.planning.second_survey import second_for
+from fedassay.survey import Survey
+
+_SEED = 0
+
+
+def rehearsed(request: SurveyRequest, first: Survey, model: ScoreHistogram) -> Survey:
+    """The second survey that would follow if scores lie as the model says.
+
+    >>> from fractions import Fraction
+    >>> from fedassay.mechanisms import Privacy
+    >>> from fedassay.planning.forecast import model_for
+    >>> request = SurveyRequest(privacy=Privacy.DISTRIBUTED, epsilon=Fraction(1), clients=1000)
+    >>> rehearsed(request, first_survey(request), model_for(request)).epsilon
+    Fraction(4, 5)
+    """
+    pilot = expected_pilot(
+        first, on_grid(model, first.grid), clients=float(expected_reports(request))
+    )
+    return second_for(pilot, request.thresholds)
+
+
+def two_step_error(request: SurveyRequest, scorer: Scorer) -> float:
+    """The mean log of predicted errors, over the scorer's models and as it weighs them.
+
+    The first survey is rehearsed with its noise: where it finds little, the second's cells
+    lie badly. Where a class would drown in noise, the error is 1.
+
+    >>> from fractions import Fraction
+    >>> from fedassay.mechanisms import Privacy
+    >>> request = SurveyRequest(
+    ...     privacy=Privacy.DISTRIBUTED, epsilon=Fraction(1), clients=100_000
+    ... )
+    >>> two_step_error(request, Scorer.for_request(request)) < 0.0
+    True
+    """
+    first = first_survey(request)
+    clients = expected_reports(request)
+    errors = []
+    for model, truth in zip(scorer.models, scorer.areas, strict=True):
+        counts = on_grid(model, first.grid)
+        pilot = expected_pilot(first, counts, clients=float(clients))
+        sds = np.ones(2)
+        second = _second_after_noise(pilot, scorer.thresholds)
+        if second is not None:
+            bias = roc_auc(ScoreHistogram(first.grid.edges, counts)).value - truth.value
+            sds = Judge.of(pilot, scorer.thresholds).errors(second)
+            sds = np.hypot(sds, np.append(bias, np.zeros(len(sds) - 1)))
+        logs = np.log(np.minimum(sds, 1.0) + 1e-12)
+        errors.append(2.0 * logs[0] + logs[1:].mean())
+    return float(np.mean(errors))
+
+
+def _second_after_noise(pilot: Pilot, thresholds: tuple[float, ...]) -> Survey | None:
+    """A second survey from a first whose noise was drawn; None where nothing can be seen."""
+    first = pilot.survey
+    leaves = whole_counts(pilot.histogram.counts * (pilot.reports / pilot.clients))
+    heard = max(round(pilot.reports), first.minimum_reports, int(leaves.sum()))
+    tally = draw_tally(first, leaves, clients=heard, generator=np.random.default_rng(_SEED))
+    try:
+        return second_for(pilot_from(first, tally), thresholds, thorough=False)
+    except (SettingInvalid, TooFewReports):
+        return None

@@ -1,0 +1,243 @@
+"""The second of two surveys: cells and weights where the first found the scores."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from fedassay.checks import require_thresholds, require_type
+from fedassay.cut_levels import CutLevels, PerLabel
+from fedassay.errors import SettingInvalid
+from fedassay.examples import FloatArray
+from fedassay.mechanisms import AnyMechanism, Polya
+from fedassay.planning.build import oracle_for
+from fedassay.planning.judge import Judge
+from fedassay.planning.pilot import Pilot, pilot_from
+from fedassay.survey import EveryLevel, OneLevel, Survey
+from fedassay.survey_steps import FirstOfTwo, SecondOfTwo
+from fedassay.tally import Tally
+
+_CELLS = (4, 6, 8, 12, 16, 24, 32, 48, 64)
+_LOCAL_CELLS = (2, 3, 4, 6, 8, 12)
+_LOCAL_LEVELS = (1, 2, 4, 8)
+_WEIGHTED_SHARES = (Fraction(1, 3), Fraction(1, 2), Fraction(2, 3))
+_WEIGHT = 127
+_USUAL_CELLS = 16
+_USUAL_LOCAL_CELLS, _USUAL_LOCAL_LEVELS = 6, 4
+_MOST_CUTS = 200
+
+
+def second_survey(
+    first: Survey, tally: Tally, *, thresholds: Sequence[float] = (), clients: int | None = None
+) -> Survey:
+    """The survey that spends what the first one left, where it found the scores.
+
+    The candidates' noise in ROC AUC and at thresholds is predicted from the fit of both
+    surveys' counters (`two_steps.decode_two`); leaves, and so binning, are those of the first.
+
+    Guarantee: post-processing of what the first survey revealed; nothing more is spent.
+    """
+    require_type(first, Survey, "a first survey", "fedassay.load reads survey files.")
+    require_thresholds(thresholds)
+    return second_for(pilot_from(first, tally, clients), thresholds)
+
+
+def second_like(second: Survey, first: Survey) -> Survey:
+    """The same cells and weights after another first survey: with its epsilon and its crowd."""
+    if not isinstance(first.step, FirstOfTwo) or first.epsilon is None or second.epsilon is None:
+        raise SettingInvalid("a second survey follows a first of two; found another. Use steps=2.")
+    place, rest = _place(first, first.step)
+    shares = first.minimum_reports - first.colluders
+    levels = second.hierarchy
+    mechanisms: list[AnyMechanism] = []
+    for level, mechanism in enumerate(second.mechanisms):
+        if isinstance(mechanism, Polya):
+            part = rest * mechanism.epsilon / second.epsilon
+            moved = first.unit.sensitivity * levels.largest_weight(level)
+            mechanisms.append(Polya(part, moved, shares))
+        else:
+            cells = levels.cells_per_level[level]
+            mechanisms.append(oracle_for(rest, cells, allow_empty=first.allow_empty))
+    return replace(
+        first,
+        hierarchy=levels,
+        mechanisms=tuple(mechanisms),
+        level_policy=second.level_policy,
+        step=place,
+    )
+
+
+def _place(first: Survey, step: FirstOfTwo) -> tuple[SecondOfTwo, Fraction]:
+    """A second survey's place, and the epsilon that the first left for it."""
+    spent = first.epsilon or Fraction(0)
+    if first.is_local:
+        place = SecondOfTwo(step.total_epsilon, 1 - step.client_fraction, first.fingerprint)
+        return place, step.total_epsilon
+    place = SecondOfTwo(step.total_epsilon, Fraction(1), first.fingerprint)
+    return place, step.total_epsilon - spent
+
+
+def second_for(pilot: Pilot, thresholds: Sequence[float], *, thorough: bool = True) -> Survey:
+    """The second survey for scores that lie as the pilot says; quickly, or of many the best."""
+    first = pilot.survey
+    step = first.step
+    if not isinstance(step, FirstOfTwo) or first.epsilon is None:
+        raise SettingInvalid(
+            "a second survey follows one that announced it; this one stands alone. "
+            "Make the first with steps=2 (--steps 2), or use the assessment as a reference."
+        )
+    place, rest = _place(first, step)
+    if not thorough:
+        return _usual(pilot, place, rest, thresholds)
+    judge = Judge.of(pilot, thresholds)
+    if first.is_local:
+        surveys = list(_local_candidates(pilot, place, rest, thresholds))
+    else:
+        surveys = list(_shared_candidates(pilot, place, rest, thresholds, judge))
+    return min(surveys, key=judge.error)
+
+
+def _shared_candidates(
+    pilot: Pilot,
+    place: SecondOfTwo,
+    epsilon: Fraction,
+    thresholds: Sequence[float],
+    judge: Judge,
+) -> Iterator[Survey]:
+    """Flat cells, for both labels or for each its own, with and without weighted sums."""
+    half = _WEIGHTED_SHARES[1]
+    centred = _weights(pilot, centred=True)
+    plain = [
+        _shared(pilot, place, (epsilon * (1 - half), epsilon * half), cuts, centred)
+        for cells in _CELLS
+        for cuts in _cuts(pilot, _marks(cells), thresholds)
+    ]
+    yield from plain
+    best = min(plain, key=judge.error).hierarchy
+    if not isinstance(best, CutLevels):
+        return
+    cuts = best.cuts[0]
+    yield _shared(pilot, place, (epsilon,), cuts, None)
+    for share in _WEIGHTED_SHARES:
+        for weights in (centred, _weights(pilot, centred=False)):
+            yield _shared(pilot, place, (epsilon * (1 - share), epsilon * share), cuts, weights)
+
+
+def _local_candidates(
+    pilot: Pilot, place: SecondOfTwo, epsilon: Fraction, thresholds: Sequence[float]
+) -> Iterator[Survey]:
+    """Levels of few cells whose cuts take turns; each client reports on one."""
+    for cells in _LOCAL_CELLS:
+        for levels in _LOCAL_LEVELS:
+            for choice in zip(*_turns(pilot, cells, levels, thresholds), strict=True):
+                yield _local(pilot, place, epsilon, tuple(choice))
+
+
+def _turns(
+    pilot: Pilot, cells: int, levels: int, thresholds: Sequence[float]
+) -> list[list[PerLabel]]:
+    """Cuts that take turns over the levels, and so do the thresholds."""
+    steps = (cells - 1) * levels + 1
+    return [
+        _cuts(pilot, np.arange(first + 1, steps, levels) / steps, thresholds[first::levels])
+        for first in range(levels)
+    ]
+
+
+def _usual(
+    pilot: Pilot, place: SecondOfTwo, epsilon: Fraction, thresholds: Sequence[float]
+) -> Survey:
+    """A good second survey, without looking for the best."""
+    if pilot.survey.is_local:
+        turns = _turns(pilot, _USUAL_LOCAL_CELLS, _USUAL_LOCAL_LEVELS, thresholds)
+        return _local(pilot, place, epsilon, tuple(cuts[0] for cuts in turns))
+    half = epsilon / 2
+    cuts = _cuts(pilot, _marks(_USUAL_CELLS), thresholds)[0]
+    return _shared(pilot, place, (half, half), cuts, _weights(pilot, centred=True))
+
+
+def _marks(cells: int) -> FloatArray:
+    return np.arange(1, cells) / cells
+
+
+def _cuts(pilot: Pilot, marks: FloatArray, thresholds: Sequence[float]) -> list[PerLabel]:
+    """Cuts at these shares of the scores, the same for both labels, and of each label."""
+    edges, leaves = pilot.histogram.edges, pilot.histogram.buckets
+    wanted = [int(np.searchsorted(edges, threshold)) for threshold in thresholds]
+    shares = pilot.shares
+
+    def starts(below: FloatArray) -> tuple[int, ...]:
+        at = np.searchsorted(below, marks).tolist()
+        if len(wanted) <= _MOST_CUTS:
+            at += wanted
+        return (0, *sorted({int(cut) for cut in at if 0 < cut < leaves}))
+
+    both = starts(shares.mean(axis=0))
+    own = (starts(shares[0]), starts(shares[1]))
+    return [(both, both), own]
+
+
+def _weights(pilot: Pilot, *, centred: bool) -> PerLabel:
+    """An example's placement among the other class, in whole numbers.
+
+    It is what an example adds to ROC AUC, up to a constant: the AUC itself, which leaves
+    the sum's noise alone, or the middle, which makes the largest weight smallest.
+    """
+    shares = pilot.shares
+    middle = 0.5 * (shares[:, 1:] + shares[:, :-1])
+    area = float((pilot.histogram.positives * middle[0]).sum() / pilot.histogram.total_positives)
+    centre = area if centred else 0.5
+    # Sums of all examples' weights stay below 2^30.
+    most = int(np.clip(2**30 // max(pilot.histogram.total, 1.0), 1, _WEIGHT))
+    rows = []
+    for placement in (1.0 - middle[1], middle[0]):
+        weight = placement - centre
+        size = max(float(np.abs(weight).max()), 1e-9)
+        rows.append(tuple(np.rint(weight / size * most).astype(int).tolist()))
+    return rows[0], rows[1]
+
+
+def _shared(
+    pilot: Pilot,
+    place: SecondOfTwo,
+    epsilons: tuple[Fraction, ...],
+    cuts: PerLabel,
+    weights: PerLabel | None,
+) -> Survey:
+    first = pilot.survey
+    levels = CutLevels(first.grid.cells, (cuts,), weights)
+    shares = first.minimum_reports - first.colluders
+    return replace(
+        first,
+        hierarchy=levels,
+        mechanisms=tuple(
+            Polya(epsilon, first.unit.sensitivity * levels.largest_weight(level), shares)
+            for level, epsilon in enumerate(epsilons)
+        ),
+        level_policy=EveryLevel(),
+        step=place,
+    )
+
+
+def _local(
+    pilot: Pilot, place: SecondOfTwo, epsilon: Fraction, cuts: tuple[PerLabel, ...]
+) -> Survey:
+    first = pilot.survey
+    levels = CutLevels(first.grid.cells, cuts)
+    return replace(
+        first,
+        hierarchy=levels,
+        mechanisms=tuple(
+            oracle_for(epsilon, cells, allow_empty=first.allow_empty)
+            for cells in levels.cells_per_level
+        ),
+        level_policy=OneLevel((Fraction(1, len(cuts)),) * len(cuts), _by_hash(first))
+        if len(cuts) > 1
+        else EveryLevel(),
+        step=place,
+    )
+
+
+def _by_hash(first: Survey) -> bool:
+    return isinstance(first.level_policy, OneLevel) and first.level_policy.by_hash

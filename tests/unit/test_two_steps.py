@@ -1,0 +1,419 @@
+"""Two surveys read as one, against generalised least squares over all their counters."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from math import exp
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import linalg
+
+from fedassay import DecodeOptions, Grid, Polya, ScoreHistogram, Survey, Tally, Unit
+from fedassay.assessment import Assessment
+from fedassay.cut_levels import CutLevels
+from fedassay.decoding import decode
+from fedassay.errors import SettingInvalid, SurveyMismatch, TooFewReports
+from fedassay.examples import FloatArray, IntArray
+from fedassay.mechanisms import RandomizedResponse, UnitKind
+from fedassay.noise import DenseNoise
+from fedassay.survey_steps import FirstOfTwo, SecondOfTwo
+from fedassay.two_steps import check_pair, decode_two
+from tests.steps import CUTS, WEIGHTS, first_local, first_shared, second_local, second_shared
+from tests.surveys import small_survey
+
+LEAVES = 6
+TRUTH = np.array([[400, 300, 150, 60, 30, 20], [10, 20, 40, 90, 160, 200]])
+OPTIONS = DecodeOptions()
+
+
+def exact_tally(survey: Survey, counts: IntArray, reports: int) -> Tally:
+    """The sums of so many reports of shared noise, had all the noise come out as nil."""
+    sums = np.concatenate([level.ravel() for level in survey.hierarchy.climb(counts)])
+    return Tally(survey.fingerprint, (reports,) * survey.hierarchy.levels, sums)
+
+
+def noisy_tally(survey: Survey, counts: IntArray, reports: int, seed: int) -> Tally:
+    off = np.random.default_rng(seed).integers(-50, 51, survey.hierarchy.width)
+    tally = exact_tally(survey, counts, reports)
+    return Tally(survey.fingerprint, tally.reports, tally.counters + off)
+
+
+def read(first: Survey, one: Tally, second: Survey, other: Tally) -> ScoreHistogram:
+    return decode_two(first, one, second, other, decode_options=OPTIONS)
+
+
+def covariance_of(histogram: ScoreHistogram) -> FloatArray:
+    assert isinstance(histogram.noise, DenseNoise)
+    return histogram.noise.covariance
+
+
+# --- the oracle: rows by loops, least squares by scipy ---------------------------------------
+
+
+def row_of(survey: Survey, level: int, label: int, cell: int) -> FloatArray:
+    """How one counter adds up the leaves of negatives, then of positives."""
+    row = np.zeros((2, survey.grid.cells))
+    levels = survey.hierarchy
+    for leaf in range(survey.grid.cells):
+        if not isinstance(levels, CutLevels):
+            block = int(np.prod(levels.fanouts[level + 1 :]))  # type: ignore[union-attr]
+            row[label, leaf] = leaf // block == cell
+        elif level == len(levels.cuts):
+            assert levels.weights is not None
+            row[label, leaf] = levels.weights[label][leaf]
+        else:
+            row[label, leaf] = sum(s <= leaf for s in levels.cuts[level][label]) - 1 == cell
+    return row.ravel()
+
+
+def rows_of(survey: Survey, level: int) -> FloatArray:
+    cells = survey.hierarchy.cells_per_level[level]
+    return np.array([row_of(survey, level, y, c) for y in (0, 1) for c in range(cells)])
+
+
+def least_squares(
+    rows: FloatArray, values: FloatArray, covariance: FloatArray, total: float | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Generalised least squares; a known total is met by moving only along what keeps it."""
+    start, free = np.zeros(rows.shape[1]), np.eye(rows.shape[1])
+    if total is not None:
+        start = np.full(rows.shape[1], total / rows.shape[1])
+        free = linalg.null_space(np.ones((1, rows.shape[1])))
+    weight = linalg.pinv(covariance)
+    design = rows @ free
+    spread = linalg.inv(design.T @ weight @ design)
+    found = spread @ design.T @ weight @ (values - rows @ start)
+    return start + free @ found, free @ spread @ free.T
+
+
+def laplace_variance(step: float) -> float:
+    """Of discrete Laplace noise, from its probabilities."""
+    a = exp(-step)
+    k = np.arange(1, int(60 / step))
+    return float(2 * (k**2 * (1 - a) / (1 + a) * a**k).sum())
+
+
+# --- shared noise ----------------------------------------------------------------------------
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**31), st.booleans(), st.sampled_from([4, 6, 10]))
+def test_shared_noise_is_read_by_least_squares_over_all_counters_of_both(
+    seed: int, weighted: bool, reports: int
+) -> None:
+    first = first_shared()
+    second = second_shared(first, CutLevels(LEAVES, CUTS, WEIGHTS if weighted else None))
+    one, other = (noisy_tally(survey, TRUTH, reports, seed) for survey in (first, second))
+    rows, values, variances = [], [], []
+    for survey, tally in ((first, one), (second, other)):
+        for level, mechanism in enumerate(survey.mechanisms):
+            assert isinstance(mechanism, Polya)
+            rows.append(rows_of(survey, level))
+            values.append(tally.per_level(survey)[level].ravel())
+            # Four shares make a whole of the noise; more reports bring more.
+            variance = laplace_variance(float(mechanism.step)) * reports / 4
+            variances += [variance] * len(rows[-1])
+    found, spread = least_squares(np.concatenate(rows), np.concatenate(values), np.diag(variances))
+    histogram = read(first, one, second, other)
+    np.testing.assert_allclose(histogram.counts.ravel(), found, rtol=1e-7, atol=1e-6)
+    np.testing.assert_allclose(covariance_of(histogram), spread, rtol=1e-6, atol=1e-6)
+    for towards in np.random.default_rng(seed).normal(size=(3, 2, LEAVES)):
+        wanted = float(towards.ravel() @ spread @ towards.ravel())
+        assert histogram.noise.variance(towards) == pytest.approx(wanted, rel=1e-6)
+
+
+def test_without_noise_the_leaves_come_out_as_they_are() -> None:
+    """Least squares is linear and its rows are of full rank: it is unbiased whatever the cuts."""
+    first = first_shared()
+    for weights in (WEIGHTS, None):
+        second = second_shared(first, CutLevels(LEAVES, CUTS, weights))
+        tallies = [exact_tally(survey, TRUTH, 9) for survey in (first, second)]
+        histogram = read(first, tallies[0], second, tallies[1])
+        np.testing.assert_allclose(histogram.counts, TRUTH, rtol=1e-9)
+        assert histogram.edges.tolist() == first.grid.edges.tolist()
+
+
+def test_noise_in_counters_that_no_example_reaches_says_nothing() -> None:
+    first = first_shared()
+    second = second_shared(first)
+    one, other = (exact_tally(survey, TRUTH, 9) for survey in (first, second))
+    # Level 1 has cells (0, 2, 5) of negatives and (0, 3) of positives: the sixth is none.
+    counters = other.counters.copy()
+    assert counters[5] == 0
+    counters[5] = 10_000
+    odd = Tally(second.fingerprint, other.reports, counters)
+    quiet = read(first, one, second, other).counts
+    np.testing.assert_allclose(read(first, one, second, odd).counts, quiet, rtol=1e-12)
+
+
+def test_both_surveys_together_know_more_than_the_first_of_everything() -> None:
+    first = first_shared()
+    second = second_shared(first)
+    one, other = (exact_tally(survey, TRUTH, 9) for survey in (first, second))
+    alone = decode(first, one, decode_options=OPTIONS).noise
+    both = read(first, one, second, other).noise
+    for towards in np.random.default_rng(5).normal(size=(50, 2, LEAVES)):
+        assert both.variance(towards) < alone.variance(towards)
+    # And of what the second counts with a weight, what it alone knows.
+    weighted = np.array(WEIGHTS, dtype=np.float64)
+    law = laplace_variance(float(Fraction(4, 15) / 7)) * 9 / 4
+    assert both.variance(weighted) < 2 * law
+
+
+def test_an_assessment_of_two_reads_them_together() -> None:
+    first = first_shared()
+    second = second_shared(first)
+    one, other = (noisy_tally(survey, TRUTH, 9, 3) for survey in (first, second))
+    joined = Assessment(second, other, OPTIONS, first=Assessment(first, one, OPTIONS))
+    counts = read(first, one, second, other).counts
+    assert joined.histogram().counts.tolist() == counts.tolist()
+
+
+# --- local privacy ---------------------------------------------------------------------------
+
+
+def expected_tally(survey: Survey, shares: FloatArray, reports: int) -> tuple[Tally, FloatArray]:
+    """Counters at their means, rounded, and the covariance of what they come from.
+
+    Each report is a value drawn from a mixture: a multinomial count, whose covariance is
+    m (diag(pi) - pi pi').
+    """
+    sums, spreads = [], []
+    for level, mechanism in enumerate(survey.mechanisms):
+        assert isinstance(mechanism, RandomizedResponse)
+        p = mechanism.numerator / 2**64
+        size = 2 * survey.hierarchy.cells_per_level[level]
+        hit = rows_of(survey, level) @ shares.ravel()
+        chances = (1 - p) / (size - 1) + hit * (p - (1 - p) / (size - 1))
+        assert chances.sum() == pytest.approx(1.0)
+        whole = np.rint(np.cumsum(chances) * reports).astype(np.int64)
+        sums.append(np.diff(whole, prepend=0))
+        spreads.append(reports * (np.diag(chances) - np.outer(chances, chances)))
+    tally = Tally(survey.fingerprint, (reports,) * survey.hierarchy.levels, np.concatenate(sums))
+    return tally, linalg.block_diag(*spreads)
+
+
+def test_local_reports_are_read_by_least_squares_given_their_number() -> None:
+    """Counters at their means of 10^8 reports: variances from them are exact to 1e-4."""
+    first = first_local(kinds="grr grr", leaves=LEAVES)
+    second = second_local(first, kinds="grr grr")
+    shares = TRUTH / TRUTH.sum()
+    many = 10**8
+    one, spread_one = expected_tally(first, shares, many)
+    other, spread_two = expected_tally(second, shares, many)
+    # Two levels each: 4 x 10^8 clients in all, of which each counter hears a quarter.
+    clients = 4.0 * many
+    rows, values, gains = [], [], []
+    for survey, tally in ((first, one), (second, other)):
+        for level, mechanism in enumerate(survey.mechanisms):
+            assert isinstance(mechanism, RandomizedResponse)
+            p = mechanism.numerator / 2**64
+            q = (1 - p) / (2 * survey.hierarchy.cells_per_level[level] - 1)
+            rows.append(rows_of(survey, level))
+            values.append((tally.per_level(survey)[level].ravel() - q * many) * 4 / (p - q))
+            gains += [4 / (p - q)] * len(rows[-1])
+    scale = np.array(gains)
+    covariance = linalg.block_diag(spread_one, spread_two) * np.outer(scale, scale)
+    found, spread = least_squares(
+        np.concatenate(rows), np.concatenate(values), covariance / 1e12, total=clients
+    )
+    histogram = read(first, one, second, other)
+    assert histogram.counts.sum() == pytest.approx(clients, rel=1e-12)
+    np.testing.assert_allclose(histogram.counts, shares * clients, rtol=1e-5)
+    np.testing.assert_allclose(histogram.counts.ravel(), found, rtol=1e-5)
+    size = np.sqrt(np.diag(spread))
+    correlated = covariance_of(histogram) / 1e12 / np.outer(size, size)
+    np.testing.assert_allclose(correlated, spread / np.outer(size, size), atol=2e-4)
+
+
+def test_what_local_reports_tell_of_their_own_rows_leaves_out_what_rows_vary_by() -> None:
+    first = first_local(kinds="grr grr", leaves=LEAVES)
+    second = second_local(first, kinds="grr grr")
+    shares = TRUTH / TRUTH.sum()
+    one, other = (expected_tally(survey, shares, 10**6)[0] for survey in (first, second))
+    histogram = read(first, one, second, other)
+    table = shares.ravel() * 4e6
+    for towards in np.random.default_rng(2).normal(size=(5, 2, LEAVES)):
+        g = towards.ravel()
+        drawn = float(table @ g**2 - (table @ g) ** 2 / table.sum())
+        wanted = float(g @ covariance_of(histogram) @ g) - drawn
+        assert histogram.noise.variance(towards) == pytest.approx(wanted, rel=1e-3)
+        assert wanted > 0.0
+
+
+# --- cohorts that differ ---------------------------------------------------------------------
+
+
+def test_the_firsts_counts_are_scaled_to_the_clients_of_the_second() -> None:
+    first = first_shared()
+    second = second_shared(first)
+    for many, few in ((100, 80), (80, 100)):
+        one = exact_tally(first, TRUTH * many, many)
+        other = exact_tally(second, TRUTH * few, few)
+        histogram = read(first, one, second, other)
+        np.testing.assert_allclose(histogram.counts, TRUTH * few, rtol=1e-9)
+
+
+def test_clients_in_one_survey_only_make_the_first_less_sure() -> None:
+    first = first_shared()
+    second = second_shared(first)
+    within = np.zeros((2, LEAVES))
+    within[0, 0], within[0, 1] = 1.0, -1.0  # Leaves of one cell: only the first tells them apart.
+    told = []
+    for heard in (100, 99, 90, 51):
+        one = exact_tally(first, TRUTH * heard, heard)
+        other = exact_tally(second, TRUTH * 100, 100)
+        told.append(read(first, one, second, other).noise.variance(within))
+    assert told == sorted(told)
+    assert told[-1] > 100 * told[0]
+
+
+@pytest.mark.parametrize(("one", "other"), [(100, 49), (49, 100), (4, 10)])
+def test_cohorts_that_differ_too_much_are_refused(one: int, other: int) -> None:
+    first = first_shared()
+    second = second_shared(first)
+    tallies = exact_tally(first, TRUTH, one), exact_tally(second, TRUTH, other)
+    with pytest.raises(SettingInvalid, match=f"{one} reports of the first and {other}"):
+        read(first, tallies[0], second, tallies[1])
+
+
+@pytest.mark.parametrize(("one", "other"), [(100, 50), (50, 100), (5, 10)])
+def test_half_as_many_clients_in_one_of_both_are_enough(one: int, other: int) -> None:
+    first = first_shared()
+    second = second_shared(first)
+    tallies = exact_tally(first, TRUTH, one), exact_tally(second, TRUTH, other)
+    assert read(first, tallies[0], second, tallies[1]).buckets == LEAVES
+
+
+def test_local_cohorts_may_be_of_any_size() -> None:
+    first = first_local(kinds="grr grr")
+    second = second_local(first, kinds="grr grr")
+    shares = TRUTH / TRUTH.sum()
+    one, other = expected_tally(first, shares, 900)[0], expected_tally(second, shares, 90_000)[0]
+    assert read(first, one, second, other).total == pytest.approx(2 * 90_900)
+
+
+def test_below_the_minimum_of_either_nothing_is_decoded() -> None:
+    first = first_shared(minimum_reports=8)
+    second = second_shared(first)
+    for one, other in ((7, 8), (8, 7)):
+        tallies = exact_tally(first, TRUTH, one), exact_tally(second, TRUTH, other)
+        with pytest.raises(TooFewReports):
+            read(first, tallies[0], second, tallies[1])
+
+
+def test_a_tally_of_another_survey_is_refused() -> None:
+    first = first_shared()
+    second = second_shared(first)
+    one, other = exact_tally(first, TRUTH, 9), exact_tally(second, TRUTH, 9)
+    for wrong in ((other, other), (one, one)):
+        with pytest.raises(SurveyMismatch):
+            read(first, wrong[0], second, wrong[1])
+
+
+# --- pairs -----------------------------------------------------------------------------------
+
+
+def foreign() -> dict[str, tuple[Survey, Survey]]:
+    """Every way in which a second survey is not that of the first."""
+    first, local = first_shared(), first_local()
+    second, other = second_shared(first), second_local(local)
+    other_total, empty = first_local(epsilon=Fraction(3)), first_local(allow_empty=True)
+    place, local_place = second.step, other.step
+    assert isinstance(place, SecondOfTwo)
+    assert isinstance(local_place, SecondOfTwo)
+
+    def placed(survey: Survey, step: SecondOfTwo) -> Survey:
+        return replace(survey, step=step)
+
+    named_local = replace(place, first=local.fingerprint)
+    return {
+        "swapped": (second, first),
+        "two firsts": (first, first),
+        "two seconds": (second, second),
+        "one alone": (replace(first, step=None), second),
+        "a stranger": (first_shared(epsilon=Fraction(1, 4)), second),
+        "another fingerprint": (first, placed(second, replace(place, first=bytes(32)))),
+        "another grid": (first, replace(second, grid=Grid.cubic(LEAVES))),
+        "another model": (first, replace(second, model_digest="ab" * 32)),
+        "another crowd": (first, replace(second, minimum_reports=6, colluders=2)),
+        "another unit": (first, replace(second, unit=Unit(UnitKind.CLIENT, 1))),
+        "another total": (first, placed(second, replace(place, total_epsilon=Fraction(2)))),
+        "more than is left": (first, second_shared(first, epsilons=(Fraction(3, 10),) * 3)),
+        "local, another total": (
+            local,
+            placed(
+                second_local(other_total),
+                replace(local_place, total_epsilon=Fraction(3)),
+            ),
+        ),
+        "local, clients twice": (
+            local,
+            placed(other, replace(local_place, client_fraction=Fraction(81, 100))),
+        ),
+        "local, empty clients": (local, placed(second_local(empty), local_place)),
+        "other privacy": (local, placed(second, named_local)),
+    }
+
+
+FOREIGN = foreign()
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_second_survey_that_does_not_belong_to_the_first_is_refused(name: str) -> None:
+    first, second = FOREIGN[name]
+    with pytest.raises(SurveyMismatch):
+        check_pair(first, second)
+    tallies = [Tally.zero(survey) for survey in (first, second)]
+    with pytest.raises(SurveyMismatch):
+        read(first, tallies[0], second, tallies[1])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: (first_shared(), second_shared(first_shared())),
+        lambda: (first_local(), second_local(first_local())),
+        # Less than was announced is spent.
+        lambda: (first_shared(), second_shared(first_shared(), epsilons=(Fraction(1, 9),) * 3)),
+    ],
+)
+def test_a_second_survey_that_was_made_from_the_first_belongs_to_it(
+    make: Callable[[], tuple[Survey, Survey]],
+) -> None:
+    check_pair(*make())
+
+
+def test_spending_a_thousandth_more_than_was_announced_is_refused() -> None:
+    first = first_shared()
+    for extra, fits in ((Fraction(0), True), (Fraction(1, 1000), False)):
+        epsilons = (Fraction(4, 15), Fraction(4, 15), Fraction(4, 15) + extra)
+        second = second_shared(first, epsilons=epsilons)
+        if fits:
+            check_pair(first, second)
+        else:
+            with pytest.raises(SurveyMismatch, match="together spend what the first announced"):
+                check_pair(first, second)
+
+
+@pytest.mark.parametrize("wrong", [None, "survey.json", {}, FirstOfTwo(Fraction(1), Fraction(1))])
+def test_what_is_no_survey_is_refused(wrong: Any) -> None:
+    first = first_shared()
+    for pair in ((wrong, second_shared(first)), (first, wrong)):
+        with pytest.raises(SettingInvalid):
+            check_pair(*pair)
+
+
+def test_a_second_survey_is_not_read_alone() -> None:
+    second = second_shared(first_shared())
+    tally = exact_tally(second, TRUTH, 9)
+    with pytest.raises(SettingInvalid, match="together with the first"):
+        decode(second, tally, decode_options=OPTIONS)
+    with pytest.raises(SettingInvalid, match="together with the first"):
+        Assessment(second, tally, OPTIONS)
+    with pytest.raises(SurveyMismatch):
+        check_pair(small_survey(), second)
