@@ -91,6 +91,7 @@ __all__ = [
     "SurveyRequest",
     "SystemRandomness",
     "Tally",
+    "TooCoarse",
     "UnaryEncoding",
     "Unit",
     "UnitKind",

@@ -1,6 +1,6 @@
 """The area under the precision-recall curve, as a mean of precisions."""
 
-from math import sqrt
+from math import hypot, sqrt
 
 import numpy as np
 
@@ -71,7 +71,10 @@ def _binning_sd(
     openness = spans(histogram).openness
     # Precisions are steepest at the top: there even a smooth curve leaves all of its room open.
     share = np.append(openness[:-1] ** 2, openness[-1])
-    possible = weighted_sum(loose * furthest, share) / REACH
+    # Of few buckets even likeness says little: a part of the most that there can be.
+    most = weighted_sum(loose, furthest)
+    few = most * most / (3.0 * histogram.total_positives)
+    possible = hypot(weighted_sum(loose * furthest, share) / REACH, few)
     chance = _chance_order(histogram, loose - spiked)
     return sqrt(chance + spike**2 + drifted**2 + possible**2)
 

@@ -1,6 +1,6 @@
 """Areas under the ROC and precision-recall curves."""
 
-from math import sqrt
+from math import hypot, sqrt
 
 import numpy as np
 
@@ -130,8 +130,11 @@ def _binning_sd(histogram: ScoreHistogram, area: float) -> float:
     halved = histogram.merge(every_second)
     within = float(_pairs_within(halved, halved.counts).sum())
     coarse = (weighted_sum(halved.positives, halved.cumulative[0, :-1]) + within) / pairs
-    possible = possible_pairs(histogram) / pairs
-    return sqrt(order / pairs**2 + ((coarse - area) / 4.0) ** 2 + (possible / REACH) ** 2)
+    possible = possible_pairs(histogram) / pairs / REACH
+    # Of few buckets even likeness says little: the third power of the pairs that are open.
+    open_pairs = 0.5 * np.maximum(p * n - tied_p * tied_n, 0.0).sum() / abs(pairs)
+    curve = hypot((coarse - area) / 4.0, possible, 2.0 * open_pairs**3)
+    return hypot(sqrt(order) / pairs, curve)
 
 
 def _noise_sd(histogram: ScoreHistogram, gradient: FloatArray) -> float:

@@ -6,6 +6,7 @@ interval must reach whatever is possible.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import hypot, inf, sqrt
 
 import numpy as np
@@ -33,6 +34,7 @@ class Spans:
     """Counts whose place is open, label x bucket: what noise may hide too, without ties."""
 
 
+@lru_cache(maxsize=1)
 def spans(histogram: ScoreHistogram) -> Spans:
     """How far neighbours leave open in which order a bucket's positives and negatives lie.
 
@@ -41,6 +43,8 @@ def spans(histogram: ScoreHistogram) -> Spans:
     that bends one way stays between the chord and a triangle above it, whose area is
     (a - 1)(1 - b)/(a - b) of the half rectangle: the openness. At either end of the grid there
     is no neighbour, and a is infinite or b is 0.
+
+    The last answer is kept, because several metrics ask for it one after the other.
 
     >>> even = ScoreHistogram(np.array([0.0, 0.5, 1.0]), np.full((2, 2), 100.0))
     >>> spans(even).openness.tolist()
@@ -103,11 +107,13 @@ def clear_spikes(histogram: ScoreHistogram) -> FloatArray:
 def _groups(counts: FloatArray, noise_sd: float) -> IntArray:
     """Where groups of buckets begin that have enough of both classes to compare."""
     starts, negatives, positives, size = [0], 0.0, 0.0, 0
-    rows = zip(counts[0].tolist(), counts[1].tolist(), strict=True)
-    for bucket, (n, p) in enumerate(rows, start=1):
+    # A fine grid is mostly empty; with noise no bucket is, so that sizes are right.
+    filled = np.flatnonzero(counts.any(axis=0))
+    rows = zip(filled.tolist(), *counts[:, filled].tolist(), strict=True)
+    for bucket, n, p in rows:
         negatives, positives, size = negatives + n, positives + p, size + 1
         if min(negatives, positives) >= _FEW + _CLEAR * noise_sd * sqrt(size):
-            starts.append(bucket)
+            starts.append(bucket + 1)
             negatives = positives = 0.0
             size = 0
     # What is left at the end is not enough: it belongs to the last group.
