@@ -24,9 +24,11 @@ lint: $(VENV)/.test  ## format, lint, types, imports
 
 check: lint test  ## everything; the tests also check README and docs
 
-verify: $(VENV)/.test  ## the statistical tests, randomised rounds and a ledger's kills, at full size
+verify: $(VENV)/.test  ## statistical tests, rounds, kills, coverage and accuracy at full size (hours)
 	FEDASSAY_VERIFY=1 $(BIN)/python -m pytest -n auto tests/statistical tests/unit/test_secagg.py \
 		tests/endtoend/test_ledger_kills.py
+	$(BIN)/python -m experiments.coverage --page experiments/coverage.md
+	$(BIN)/python -m experiments.accuracy
 
 fuzz: $(VENV)/.test  ## a million hostile messages for every decoder
 	$(BIN)/python -m tests.fuzz 1000000

@@ -1,13 +1,16 @@
 """Small surveys and cohorts that several tests use."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
-from fedassay import Exact, Examples, Grid, Hierarchy, Report, Survey
+from fedassay import Exact, Examples, Grid, Hierarchy, Polya, Report, Survey
+from fedassay.cut_levels import CutLevels
 from fedassay.examples import ScoredClients
 from fedassay.mechanisms import AnyMechanism, Privacy, RandomizedResponse, UnaryEncoding
 from fedassay.survey import EveryLevel, OneLevel
+from fedassay.survey_steps import FirstOfTwo, SecondOfTwo
 
 REPORT_ID = bytes(range(16))
 
@@ -60,6 +63,48 @@ def local_survey(
         minimum_reports=1,
         allow_empty=allow_empty,
     )
+
+
+def shared_pair(
+    total: Fraction = Fraction(1), *, spent: Fraction | None = None, minimum_reports: int = 5
+) -> tuple[Survey, Survey]:
+    """Two surveys that belong together, under distributed privacy: a fifth, and the rest."""
+    share = total / 5 if spent is None else spent
+    first = Survey(
+        privacy=Privacy.DISTRIBUTED,
+        grid=Grid.uniform(4),
+        hierarchy=Hierarchy.flat(4),
+        mechanisms=(Polya(share, 1, minimum_reports),),
+        minimum_reports=minimum_reports,
+        step=FirstOfTwo(total, Fraction(1)),
+    )
+    return first, second_after(first, total - share)
+
+
+def second_after(first: Survey, epsilon: Fraction, *, cut: int = 2) -> Survey:
+    """A second survey after a first one, with cells cut at one leaf."""
+    step = first.step
+    if step is None:
+        raise ValueError("this survey stands alone")
+    local = first.is_local
+    return replace(
+        first,
+        hierarchy=CutLevels(first.grid.cells, (((0, cut), (0, 1)),)),
+        mechanisms=(UnaryEncoding(epsilon) if local else Polya(epsilon, 1, first.minimum_reports),),
+        step=SecondOfTwo(
+            step.total_epsilon,
+            1 - step.client_fraction if local else Fraction(1),
+            first.fingerprint,
+        ),
+    )
+
+
+def local_pair(
+    epsilon: Fraction = Fraction(1), *, share: Fraction = Fraction(1, 5), cells: int = 4
+) -> tuple[Survey, Survey]:
+    """Two surveys that belong together, under local privacy: each client answers one."""
+    first = replace(local_survey(epsilon, cells=cells), step=FirstOfTwo(epsilon, share))
+    return first, second_after(first, epsilon)
 
 
 def report_of(

@@ -14,9 +14,11 @@ from typing import Any, Unpack
 
 from fedassay.api_inputs import (
     Column,
+    NewSurveySettings,
     Number,
     Rows,
     SurveySettings,
+    as_assessment,
     as_table,
     as_thresholds,
     survey_request,
@@ -26,19 +28,22 @@ from fedassay.calibration.calibrator import CALIBRATOR_FORMAT, Calibrator
 from fedassay.checks import choice, require_type, require_whole, shown, unknown
 from fedassay.client import Account, Answer, ClientPolicy
 from fedassay.client import answer as answer_examples
+from fedassay.decoding import DecodeOptions
 from fedassay.engines.report_files import answer_file, read_messages, report_files
 from fedassay.errors import FileInvalid, NoRows, SettingInvalid
 from fedassay.files import as_path, read_object
 from fedassay.mechanisms import Privacy
 from fedassay.metrics.named import metric_at
+from fedassay.planning.first_survey import first_grid
 from fedassay.planning.plan import DEFAULT_ERROR, Goal, Plan, check_start, make_plan
 from fedassay.planning.request import Preset
 from fedassay.planning.search import decode_options_for, design_survey
+from fedassay.planning.second_survey import second_survey
 from fedassay.planning.solve import Target
 from fedassay.randomness import SystemRandomness
 from fedassay.simulation.result import SimulatedAssessment, simulated_assessment
 from fedassay.simulation.simulate import counted_rows
-from fedassay.survey import SURVEY_FORMAT, Survey
+from fedassay.survey import MAX_CLIENTS, SURVEY_FORMAT, Survey
 from fedassay.survey_json import load_survey
 from fedassay.tally import Tally, TallyBuilder
 from fedassay.tally_file import KeptTally, is_tally_file
@@ -62,9 +67,10 @@ def simulate(
 ) -> SimulatedAssessment:
     """Run a federation over rows at hand, and compare its answers with the exact ones.
 
-    Each row is a client, or `clients` says who holds it. With `data` (a frame, an Arrow
-    table, a mapping, a path to CSV or Parquet) the columns go by name. The same seed gives the
-    figures of `fedassay simulate --seed`; without one, every run is another.
+    Each row is a client, or `clients` says who holds it. Where it pays, and with steps=2, two
+    surveys follow each other: `result.first` is then that of the first. With `data` (a frame,
+    an Arrow table, a mapping, a path to CSV or Parquet) the columns go by name. The same seed
+    gives the figures of `fedassay simulate --seed`; without one, every run is another.
 
     >>> import fedassay
     >>> labels, scores = [0, 1, 0, 1] * 500, [0.1, 0.3, 0.6, 0.9] * 500
@@ -84,6 +90,7 @@ def simulate(
         dropouts=settings.get("dropouts", Fraction(0)),
         thresholds=points,
         reference=reference,
+        is_simulated=True,
     )
     design = design_survey(replace(request, examples=counted_rows(cohort, request.unit)))
     return simulated_assessment(design, cohort, thresholds=points, seed=seed)
@@ -97,9 +104,12 @@ def new_survey(
     examples: int | None = None,
     thresholds: float | Iterable[float] = (),
     reference: Any = None,
-    **settings: Unpack[SurveySettings],
+    **settings: Unpack[NewSurveySettings],
 ) -> Survey:
     """Design a survey that clients can answer; what is left open is chosen for small errors.
+
+    Where two surveys pay (`steps`), this is the first of them; once it is answered,
+    `new_survey(after=assessment)` makes the second, which says itself what is left to spend.
 
     Guarantee: see `survey.guarantee`, which `print(survey)` says in words.
 
@@ -107,9 +117,16 @@ def new_survey(
     >>> survey = fedassay.new_survey(
     ...     privacy="distributed", epsilon="1/3", clients=1000, minimum_reports=900
     ... )
-    >>> survey.epsilon, survey.minimum_reports
+    >>> survey.total_epsilon, survey.minimum_reports
     (Fraction(1, 3), 900)
     """
+    if "after" in settings:
+        first = as_assessment(settings.pop("after"))
+        given = {"epsilon": epsilon, "examples": examples, "reference": reference, **settings}
+        if choice(Privacy, privacy, "privacy") not in (Privacy.SECURE, first.survey.privacy):
+            given["privacy"] = privacy
+        others = [name for name, value in given.items() if value is not None]
+        return _second_survey(first, others, as_thresholds(thresholds), clients)
     request = survey_request(
         settings,
         privacy=privacy,
@@ -120,6 +137,31 @@ def new_survey(
         reference=reference,
     )
     return design_survey(request).survey
+
+
+def _second_survey(
+    first: Assessment, others: list[str], thresholds: tuple[float, ...], clients: int | None
+) -> Survey:
+    """The survey that follows a first one, whose settings it keeps."""
+    if others:
+        raise SettingInvalid(
+            "a second survey keeps what the first one said, but for thresholds and clients; "
+            f"found {', '.join(others)}. Leave that out."
+        )
+    if clients is not None:
+        require_whole(clients, "clients", 1, MAX_CLIENTS)
+    edges = first.survey.grid.edges
+    off = [threshold for threshold in thresholds if threshold not in edges]
+    if off:
+        raise SettingInvalid(
+            f"a second survey has the cells of the first, which have no edge at {off[0]:g}. Name "
+            "thresholds with the first survey; others are read between edges, without naming them."
+        )
+    # Those that the first survey was told are the edges that it has besides its usual ones.
+    told = set(edges.tolist()) - set(first_grid().edges.tolist())
+    read = {each for each in first.thresholds if each in edges}
+    wanted = thresholds or tuple(sorted(told | read))
+    return second_survey(first.survey, first.tally, thresholds=wanted, clients=clients)
 
 
 def answer(
@@ -183,10 +225,12 @@ def tally_answers(
     thresholds: float | Iterable[float] = (0.5,),
     preset: Preset | str = Preset.DEFAULT,
     buckets: int | None = None,
+    first: Assessment | str | Path | None = None,
 ) -> Assessment:
     """Add up answers, their bytes or their files, and assess the classifier.
 
-    A repeated, foreign or malformed report raises: nothing is left out in silence.
+    A repeated, foreign or malformed report raises: nothing is left out in silence. The second
+    of two surveys is read together with the `first` assessment.
 
     >>> import fedassay
     >>> survey = fedassay.new_survey(minimum_reports=2)
@@ -196,6 +240,9 @@ def tally_answers(
     1.0
     """
     asked = _survey_of(survey)
+    earlier = None if first is None else as_assessment(first)
+    # A second survey without its first is refused before anything is read.
+    Assessment(asked, Tally.zero(asked), DecodeOptions(), (), earlier)
     if isinstance(answers, Answer | bytes | str | Path) or not isinstance(answers, Iterable):
         raise SettingInvalid(
             f"answers come as a list of them; found {shown(type(answers))}. Write [answer]."
@@ -211,7 +258,7 @@ def tally_answers(
         raise NoRows(
             "at least one answer is needed; found none. Pass what fedassay.answer made, or paths."
         )
-    return Assessment(asked, tally, options, points)
+    return Assessment(asked, tally, options, points, earlier)
 
 
 def plan(

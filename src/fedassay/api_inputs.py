@@ -12,13 +12,21 @@ from typing import Any, TypedDict
 import numpy as np
 import numpy.typing as npt
 
+from fedassay.assessment import ASSESSMENT_FORMAT, Assessment, estimates_json
 from fedassay.checks import choice, require_thresholds, require_whole, shown, unknown
-from fedassay.errors import ColumnMissing, ColumnTypeInvalid, LabelInvalid, SettingInvalid
+from fedassay.errors import (
+    ColumnMissing,
+    ColumnTypeInvalid,
+    FileInvalid,
+    LabelInvalid,
+    SettingInvalid,
+)
 from fedassay.examples import Examples, FloatArray, IntArray, ScoredClients, checked_scores
 from fedassay.extras import needed_for
-from fedassay.files import as_path, parse_fraction
+from fedassay.files import as_path, parse_fraction, read_json
 from fedassay.mechanisms import Privacy, Unit, UnitKind
-from fedassay.planning.request import LevelChoice, Preset, SurveyRequest
+from fedassay.planning.boundaries import reference_from
+from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest
 from fedassay.tables.reading import Columns, read_clients, read_reference
 from fedassay.tables.values import numbers
 
@@ -31,6 +39,8 @@ class SurveySettings(TypedDict, total=False):
     """What else a survey may be told; the planner fills in what is left out."""
 
     preset: Preset | str
+    steps: Steps | int | str
+    """One survey, two that follow each other, or "auto": two where that pays."""
     levels: LevelChoice | str
     height: int
     fanout: int
@@ -48,6 +58,13 @@ class SurveySettings(TypedDict, total=False):
     allow_empty: bool
     level_by_hash: bool
     model_digest: str
+
+
+class NewSurveySettings(SurveySettings, total=False):
+    """What a new survey may be told besides."""
+
+    after: Assessment | str | Path
+    """The assessment of a first survey, or its file: makes the second one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +111,12 @@ class Rows:
 
 
 def survey_request(
-    settings: Mapping[str, Any], *, privacy: Privacy | str, epsilon: Number | None, **given: Any
+    settings: Mapping[str, Any],
+    *,
+    privacy: Privacy | str,
+    epsilon: Number | None,
+    is_simulated: bool = False,
+    **given: Any,
 ) -> SurveyRequest:
     """A request from friendly settings; an unknown name is refused with the list."""
     known = SurveySettings.__annotations__
@@ -108,13 +130,14 @@ def survey_request(
     if "dropouts" in asked:
         asked["dropouts"] = as_fraction(asked["dropouts"], "the share of dropouts")
     if "reference" in asked:
-        asked["reference"] = as_reference(asked["reference"])
+        asked["reference"] = as_reference(asked["reference"], is_simulated=is_simulated)
     return SurveyRequest(
         **asked
         | {
             "privacy": choice(Privacy, privacy, "privacy"),
             "epsilon": None if epsilon is None else as_fraction(epsilon, "epsilon"),
             "preset": choice(Preset, asked.get("preset", Preset.DEFAULT), "preset"),
+            "steps": as_steps(asked.get("steps", Steps.AUTO)),
             "levels": choice(LevelChoice, asked.get("levels", LevelChoice.EVERY), "levels"),
             "unit": unit,
         }
@@ -175,15 +198,98 @@ def as_thresholds(thresholds: float | Iterable[float]) -> tuple[float, ...]:
     return tuple(dict.fromkeys(map(float, given)))
 
 
-def as_reference(reference: Any) -> Examples | FloatArray:
-    """Public scores whose quantiles shape a grid: a file, rows, (labels, scores) or scores."""
+def as_steps(steps: Steps | int | str) -> Steps:
+    """How many surveys ask for the scores: 1, 2, or "auto".
+
+    >>> as_steps(2), as_steps("auto")
+    (<Steps.TWO: '2'>, <Steps.AUTO: 'auto'>)
+    """
+    is_number = isinstance(steps, int | np.integer) and not isinstance(steps, bool)
+    return choice(Steps, str(steps) if is_number else steps, "steps")
+
+
+def as_reference(
+    reference: Any, *, columns: Columns | None = None, is_simulated: bool = False
+) -> Examples | FloatArray:
+    """Scores whose quantiles shape a grid: a file, rows, (labels, scores), scores, or a result.
+
+    An earlier assessment, or its file, stands in for public scores. Exact ones are for
+    simulations alone.
+    """
+    if is_assessment(reference):
+        return reference_of(as_assessment(reference), is_simulated=is_simulated)
     if isinstance(reference, Examples):
-        return reference
-    if isinstance(reference, str | os.PathLike):
-        return read_reference(as_path(reference), Columns())
-    if isinstance(reference, tuple) and len(reference) == 2:
-        return Examples(*(column(each, None, "a reference") for each in reference)).require_rows()
-    return checked_scores(column(reference, None, "a reference"))
+        rows: Examples | FloatArray = reference
+    elif isinstance(reference, str | os.PathLike):
+        rows = read_reference(as_path(reference), Columns() if columns is None else columns)
+    elif isinstance(reference, tuple) and len(reference) == 2:
+        rows = Examples(*(column(each, None, "a reference") for each in reference)).require_rows()
+    else:
+        rows = checked_scores(column(reference, None, "a reference"))
+    scores = rows.scores if isinstance(rows, Examples) else rows
+    if len(scores) > 1 and scores.min() == scores.max():
+        raise SettingInvalid(
+            "a reference says where scores lie; all of this one are equal. "
+            "Pass the scores of a model on public rows, or leave it out."
+        )
+    return rows
+
+
+def reference_of(assessment: Assessment, *, is_simulated: bool = False) -> Examples:
+    """Where an earlier assessment found the scores.
+
+    Guarantee: post-processing of what was released with noise; nothing more is spent.
+    An exact assessment is refused, except in simulations: a grid would publish quantiles
+    of its rows.
+    """
+    if assessment.survey.is_exact and not is_simulated:
+        raise SettingInvalid(
+            "a survey made after an exact assessment publishes quantiles of its rows; found one "
+            "without noise. Use a differentially private assessment, or public scores."
+        )
+    return reference_from(assessment.histogram())
+
+
+def is_assessment(value: object) -> bool:
+    """Whether this is an assessment, or a path that is named like the file of one."""
+    if isinstance(value, Assessment):
+        return True
+    return isinstance(value, str | os.PathLike) and as_path(value).suffix == ".json"
+
+
+def as_assessment(given: Assessment | str | Path) -> Assessment:
+    """An assessment, or the one in a file whose figures follow from its counters."""
+    if isinstance(given, Assessment):
+        return given
+    if not isinstance(given, str | os.PathLike):
+        raise SettingInvalid(
+            f"an assessment, or a path to one, is wanted; found {shown(type(given))}. "
+            "Pass what fedassay.tally_answers gave."
+        )
+    path = as_path(given)
+    assessment = Assessment.load(path)
+    written = read_json(path, ASSESSMENT_FORMAT)["estimates"]
+    if not isinstance(written, dict) or not _follows(written, assessment):
+        raise FileInvalid(
+            f"{path}: the figures in an assessment follow from its counters; these do not. It was "
+            "edited, or another version of fedassay wrote it: make it again with fedassay tally."
+        )
+    return assessment
+
+
+def _follows(written: dict[str, Any], assessment: Assessment) -> bool:
+    """Whether a file's figures are those of its counters, as far as both have them."""
+    for name, fresh in estimates_json(assessment.estimates()).items():
+        there = written.get(name, fresh)
+        value = there.get("value") if isinstance(there, dict) else there
+        if value is None or fresh["value"] is None:
+            if value is not fresh["value"]:
+                return False
+        elif not isinstance(value, int | float) or not np.isclose(
+            value, fresh["value"], rtol=1e-6, atol=1e-9
+        ):
+            return False
+    return True
 
 
 def column(values: Column, data: Any, what: str) -> npt.NDArray[np.generic]:

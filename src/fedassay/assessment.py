@@ -17,6 +17,7 @@ from fedassay.estimate import Estimate, NotEnoughData, TooCoarse
 from fedassay.estimate_table import Exact, estimate_header, estimate_rows, reasons
 from fedassay.files import Fields, as_path, read_json, write_json
 from fedassay.histogram import ScoreHistogram
+from fedassay.mechanisms import Guarantee
 from fedassay.metrics import named_metrics
 from fedassay.metrics.named import named_metric
 from fedassay.presentation import aligned, html_table, html_text
@@ -24,7 +25,7 @@ from fedassay.survey import Survey
 from fedassay.survey_json import survey_from_json
 from fedassay.survey_steps import SecondOfTwo
 from fedassay.tally import Tally
-from fedassay.two_steps import check_pair, decode_two
+from fedassay.two_steps import check_pair, decode_two, guarantee_of_both
 
 ASSESSMENT_FORMAT = "fedassay.assessment/2"
 
@@ -70,6 +71,13 @@ class Assessment:
                 "the second of two surveys is read together with the first; found it alone. "
                 "Pass the first assessment too (--first first-assessment.json)."
             )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the survey promises, or both surveys together where it is the second of two."""
+        if self.first is None:
+            return self.survey.guarantee
+        return guarantee_of_both(self.first.survey, self.survey)
 
     def histogram(self) -> ScoreHistogram:
         """The decoded tally; raises `TooFewReports` below the survey's minimum."""
@@ -140,8 +148,11 @@ class Assessment:
 
     @property
     def reports(self) -> int:
-        """How many reports were counted."""
-        return self.tally.clients(self.survey)
+        """How many reports were counted; of both surveys where each client answers one of two."""
+        counted = self.tally.clients(self.survey)
+        if self.first is not None and self.survey.is_local:
+            counted += self.first.reports
+        return counted
 
     @property
     def exact(self) -> Exact | None:
@@ -154,8 +165,13 @@ class Assessment:
         histogram = self._histogram
         return (
             f"{self.reports:,} reports, {histogram.total:,.0f} examples, "
-            f"{histogram.buckets:,} buckets. {self.survey.guarantee.sentence()}"
+            f"{histogram.buckets:,} buckets. {self.guarantee.sentence()}"
         )
+
+    @property
+    def steps(self) -> int:
+        """How many surveys the figures come from."""
+        return 1 if self.first is None else 2
 
     def __str__(self) -> str:
         """The table that the command line prints."""
@@ -179,7 +195,7 @@ class Assessment:
     def _waiting(self) -> str:
         return (
             f"{self.reports:,} reports; nothing is decoded below {self.survey.minimum_reports:,} "
-            f"on every level. {self.survey.guarantee.sentence()}"
+            f"on every level. {self.guarantee.sentence()}"
         )
 
     @property
@@ -200,7 +216,7 @@ class Assessment:
             **first,
             "decode_options": asdict(self.decode_options),
             "thresholds": list(self.thresholds),
-            "guarantee": self.survey.guarantee.sentence(),
+            "guarantee": self.guarantee.sentence(),
             "estimates": estimates_json(self.estimates()),
         }
 

@@ -11,7 +11,7 @@ from fedassay.checks import require_fraction, require_type, require_whole
 from fedassay.cut_levels import CutLevels
 from fedassay.errors import SettingInvalid, SurveyRefused
 from fedassay.examples import Examples, IntArray
-from fedassay.level_draw import choose_level, hashed_level, levels_of_reports
+from fedassay.level_draw import choose_level, hashed_level, levels_of_reports, rows_in_turn
 from fedassay.limits import check_bytes, check_counters, check_draws
 from fedassay.mechanisms import LocalMechanism, Privacy, SharingMechanism, UnitKind
 from fedassay.mechanisms.sampling import Dice
@@ -187,6 +187,7 @@ def answer(
 
     Guarantee: that of `survey.guarantee`, provided the randomness is secret, which is
     checked. With an account it is charged after all checks and before any noise is drawn.
+    Under local privacy a row, or a client where that is the unit, answers one of two surveys.
 
     >>> import fedassay
     >>> from fedassay import ClientPolicy, Examples, SystemRandomness
@@ -201,7 +202,7 @@ def answer(
     )
     require_type(policy, ClientPolicy, "a client's policy", "Pass ClientPolicy().")
     policy.check(survey)
-    counts = survey.grid.count(examples)
+    counts = survey.grid.count(rows_in_turn(survey, examples, client_id))
     return answer_counts(
         survey,
         counts,
@@ -221,7 +222,10 @@ def answer_counts(
     client_id: str | None = None,
     account: Account | None = None,
 ) -> Answer:
-    """Answer a survey from counts per label and leaf cell, for tables too large to hold."""
+    """Answer a survey from counts per label and leaf cell, for tables too large to hold.
+
+    The counts are of rows that answer this survey; see `rows_in_turn`.
+    """
     if not randomness.is_secret:
         raise SettingInvalid(
             "a client must answer with SystemRandomness; found a repeatable source, which "

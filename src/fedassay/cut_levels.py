@@ -38,7 +38,7 @@ class CutLevels(Levels):
     it by at most the largest weight, which is that level's sensitivity.
 
     Differs: the paper's cells are those of one tree. Cells that were chosen after a first
-    survey feel several times less noise (docs/adr/0017-surveys-in-two-steps.md).
+    survey feel several times less noise (docs/adr/0018-surveys-in-two-steps.md).
 
     >>> levels = CutLevels(4, cuts=(((0, 2), (0,)),), weights=((0, 0, 0, 0), (-3, -1, 1, 3)))
     >>> levels.at_level(np.array([[5, 1, 1, 1], [1, 1, 2, 2]]), 0).tolist()

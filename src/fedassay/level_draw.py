@@ -9,7 +9,8 @@ from math import lcm
 import numpy as np
 import numpy.typing as npt
 
-from fedassay.examples import IntArray
+from fedassay.errors import SettingInvalid, SurveyRefused
+from fedassay.examples import Examples, IntArray
 from fedassay.mechanisms import UnitKind
 from fedassay.mechanisms.sampling import Dice
 from fedassay.randomness import Randomness
@@ -78,6 +79,28 @@ def rows_of_step(survey: Survey, client_id: str, rows: range) -> npt.NDArray[np.
     if survey.unit.kind is UnitKind.CLIENT:
         return np.full(len(rows), answers_step(survey, client_id))
     return _of_step(survey, f"{client_id}:", map(str, rows), len(rows))
+
+
+def rows_in_turn(survey: Survey, examples: Examples, client_id: str | None) -> Examples:
+    """The rows that answer this survey: all, but where each answers one of two.
+
+    Guarantee: which rows they are depends on the client's id and the rows' numbers alone
+    (`rows_of_step`).
+    """
+    if survey.step is None or not survey.is_local:
+        return examples
+    if client_id is None:
+        raise SettingInvalid(
+            "under local privacy each row answers one of two surveys, by its client's id and its "
+            "number; found no id. Pass client_id (--client-id), the same for both."
+        )
+    turn = rows_of_step(survey, client_id, range(len(examples)))
+    if not (turn.any() if len(turn) else answers_step(survey, client_id)):
+        raise SurveyRefused(
+            "under local privacy a client, or each of its rows, answers one of two surveys, by "
+            "a public hash; nothing of this client is asked by this one. Answer the other."
+        )
+    return examples.rows(turn.nonzero()[0])
 
 
 def _of_step(

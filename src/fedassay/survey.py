@@ -25,9 +25,16 @@ from fedassay.mechanisms import (
     RandomizedResponse,
     Unit,
 )
-from fedassay.mechanisms.partial_noise import epsilon_of_partial_noise
+from fedassay.mechanisms.partial_noise import epsilons_of_levels, most_of_partial_noise
 from fedassay.presentation import html_text
-from fedassay.survey_steps import FirstOfTwo, SecondOfTwo, SurveyStep, check_step
+from fedassay.survey_steps import (
+    MOST_SHARED_LEVELS,
+    FirstOfTwo,
+    SecondOfTwo,
+    SurveyStep,
+    check_step,
+    place_in_words,
+)
 
 SURVEY_FORMAT = "fedassay.survey/2"
 MAX_CLIENTS = 2**31
@@ -162,7 +169,7 @@ class Survey:
         self._check_privacy()
         self._check_noise()
         self._check_local()
-        self._check_steps()
+        check_step(self.step, self.hierarchy, epsilon=self.epsilon, is_local=self.is_local)
         check_model_digest(self.model_digest)
         object.__setattr__(self, "_fingerprint", b"")
 
@@ -268,22 +275,6 @@ class Survey:
                     "clients answer; it does not."
                 )
 
-    def _check_steps(self) -> None:
-        """Chosen levels belong to a second survey; what both spend is announced by both."""
-        if self.step is not None:
-            check_step(self.step, epsilon=self.epsilon, is_local=self.is_local)
-        chosen = isinstance(self.hierarchy, CutLevels)
-        if chosen != isinstance(self.step, SecondOfTwo):
-            raise SettingInvalid(
-                "levels are chosen for the second of two surveys, and only for that; found one "
-                "without the other. Use fedassay.new_survey with after=first."
-            )
-        if isinstance(self.hierarchy, CutLevels) and self.is_local and self.hierarchy.weights:
-            raise SettingInvalid(
-                "weighted sums need noise that clients share; under local privacy a client "
-                "reports one cell. Drop the weights."
-            )
-
     @property
     def total_epsilon(self) -> Fraction | None:
         """What one unit spends on this survey, and on the other one where it is one of two."""
@@ -327,19 +318,40 @@ class Survey:
             minimum_reports=self.minimum_reports,
             colluders=self.colluders,
             participant_epsilon=self._participant_epsilon(),
+            total_epsilon=None if self.step is None else self.step.total_epsilon,
+            place=place_in_words(self.step, self.epsilon, self.unit),
         )
 
-    def _participant_epsilon(self) -> float | None:
-        """What epsilon is towards a client that knows its own share of the noise."""
-        left = Fraction(self.minimum_reports - 1, self.minimum_reports - self.colluders)
-        known = [
-            epsilon_of_partial_noise(m.epsilon, m.sensitivity, left)
-            for m in self.mechanisms
-            if isinstance(m, Polya)
-        ]
+    @property
+    def own_participant_epsilon(self) -> float | None:
+        """What this survey alone costs towards a client that knows its own share of the noise.
+
+        None where noise is not shared.
+        """
+        weights = [self.hierarchy.largest_weight(level) for level in range(len(self.mechanisms))]
+        most = self.unit.max_examples
+        known = epsilons_of_levels(self.mechanisms, weights, examples=most, left=self._noise_left)
         if not known:
             return None
         return max(known) if isinstance(self.level_policy, OneLevel) else sum(known)
+
+    @property
+    def _noise_left(self) -> Fraction:
+        """The share of the noise that is left when one client takes its own away."""
+        return Fraction(self.minimum_reports - 1, self.minimum_reports - self.colluders)
+
+    def _participant_epsilon(self) -> float | None:
+        """Of this survey and of the other one, where it is one of two, whatever that asks.
+
+        The other one spends what is left on at most `MOST_SHARED_LEVELS` levels, on each of
+        which a unit moves as many counters as it has examples.
+        """
+        own = self.own_participant_epsilon
+        if own is None or self.step is None or self.epsilon is None:
+            return own
+        rest = self.step.total_epsilon - self.epsilon
+        counters = MOST_SHARED_LEVELS * self.unit.max_examples
+        return own + most_of_partial_noise(rest, counters, self._noise_left)
 
     @property
     def epsilon(self) -> Fraction | None:

@@ -5,8 +5,14 @@ from fractions import Fraction
 from typing import Any
 
 from fedassay.checks import require_fraction, require_type
+from fedassay.cut_levels import CutLevels
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.files import Fields
+from fedassay.hierarchy import Levels
+from fedassay.mechanisms import Unit
+
+MOST_SHARED_LEVELS = 4
+"""Of either survey, where noise is shared: what a participant learns of both stays bounded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +79,12 @@ SurveyStep = FirstOfTwo | SecondOfTwo
 
 
 def step_from_json(fields: Fields) -> SurveyStep:
-    """Rebuild a survey's place among two from untrusted JSON."""
+    """Rebuild a survey's place among two from untrusted JSON.
+
+    >>> place = FirstOfTwo(Fraction(1), Fraction(1))
+    >>> step_from_json(Fields(place.to_json(), "survey")) == place
+    True
+    """
     kind = fields.text("kind")
     if kind not in ("first", "second"):
         raise FileInvalid(
@@ -92,10 +103,41 @@ def step_from_json(fields: Fields) -> SurveyStep:
     return SecondOfTwo(total, part, first)
 
 
-def check_step(step: SurveyStep, *, epsilon: Fraction | None, is_local: bool) -> None:
-    """Raise unless a survey's own epsilon fits what it and the other spend together."""
+def check_step(
+    step: SurveyStep | None, levels: Levels, *, epsilon: Fraction | None, is_local: bool
+) -> None:
+    """Raise unless a survey's levels and epsilon fit its place among two.
+
+    Chosen levels belong to a second survey; what both spend is announced by both.
+
+    >>> from fedassay.hierarchy import Hierarchy
+    >>> place = FirstOfTwo(Fraction(1), Fraction(1))
+    >>> check_step(place, Hierarchy.flat(4), epsilon=Fraction(1, 5), is_local=False)
+    """
+    if step is not None:
+        _check_spending(step, levels.levels, epsilon=epsilon, is_local=is_local)
+    if isinstance(levels, CutLevels) != isinstance(step, SecondOfTwo):
+        raise SettingInvalid(
+            "levels are chosen for the second of two surveys, and only for that; found one "
+            "without the other. Use fedassay.new_survey with after=first."
+        )
+    if isinstance(levels, CutLevels) and is_local and levels.weights:
+        raise SettingInvalid(
+            "weighted sums need noise that clients share; under local privacy a client "
+            "reports one cell. Drop the weights."
+        )
+
+
+def _check_spending(
+    step: SurveyStep, levels: int, *, epsilon: Fraction | None, is_local: bool
+) -> None:
     if epsilon is None:
         raise SettingInvalid("exact sums need no second survey; found a place among two. Drop it.")
+    if not is_local and levels > MOST_SHARED_LEVELS:
+        raise SettingInvalid(
+            f"each of two surveys has at most {MOST_SHARED_LEVELS} levels where noise is shared; "
+            f"found {levels}. Use fedassay.new_survey with steps=2."
+        )
     if is_local:
         fits = epsilon == step.total_epsilon and step.client_fraction < 1
         rule = "under local privacy a client answers one of the two, with the whole epsilon"
@@ -108,6 +150,26 @@ def check_step(step: SurveyStep, *, epsilon: Fraction | None, is_local: bool) ->
             f"share of {float(step.client_fraction):g} of the clients. "
             "Use fedassay.new_survey with steps=2."
         )
+
+
+def place_in_words(step: SurveyStep | None, epsilon: Fraction | None, unit: Unit) -> str:
+    """A survey's place among two as a sentence; nothing where it stands alone.
+
+    >>> place_in_words(FirstOfTwo(Fraction(1), Fraction(1)), Fraction(1, 5), Unit())
+    'That is for two surveys together: this one, the first, spends 0.2 of it.'
+    """
+    if step is None or epsilon is None:
+        return ""
+    place = "first" if isinstance(step, FirstOfTwo) else "second"
+    if step.client_fraction == 1:
+        return (
+            f"That is for two surveys together: this one, the {place}, spends "
+            f"{float(epsilon):g} of it."
+        )
+    return (
+        f"Of two surveys each {unit.kind.value} answers one: this one, the {place}, is for "
+        f"{100 * float(step.client_fraction):g} % of them."
+    )
 
 
 def _check(total_epsilon: Fraction, client_fraction: Fraction) -> None:

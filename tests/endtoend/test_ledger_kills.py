@@ -8,6 +8,7 @@ with FEDASSAY_VERIFY=1 all of them: more than 500 kills.
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 
@@ -16,11 +17,12 @@ import pytest
 from fedassay import Examples, SystemRandomness
 from fedassay.client import OPEN_POLICY, answer
 from fedassay.engines.report_files import write_answer
-from fedassay.errors import FedassayError, LedgerRolledBack
+from fedassay.errors import FedassayError, LedgerRolledBack, SurveyRepeated
 from fedassay.ledger import Budget, Checkpoint, Ledger, LedgerAccount, Part
 from fedassay.ledger.high_water_mark import Mark, mark_path
+from fedassay.ledger.steps import TableDigest
 from tests.kills import Announce, Work, can_trace, killed_after, killed_at_call, moments
-from tests.surveys import local_survey
+from tests.surveys import local_pair, local_survey
 
 FULL = os.environ.get("FEDASSAY_VERIFY") == "1"
 STEP = 1 if FULL else 11
@@ -63,7 +65,7 @@ def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path)
 
 
-def kill_everywhere(folder: Folder, work: Work) -> Iterator[int]:
+def kill_everywhere(folder: Folder, work: Work, step: int = STEP) -> Iterator[int]:
     """Kill at stop after stop until the work is done; each time, how often it announced."""
     if can_trace():
         stop, alive = 1, True
@@ -71,7 +73,7 @@ def kill_everywhere(folder: Folder, work: Work) -> Iterator[int]:
             folder.restore()
             alive, left = killed_at_call(work, stop)
             yield left
-            stop += STEP
+            stop += step
     for seconds in moments(TIMED, 0.08):
         folder.restore()
         yield killed_after(work, seconds)
@@ -131,6 +133,33 @@ def test_a_kill_at_any_system_call_of_an_answer_never_loses_a_charge(folder: Fol
         announce()
 
     assert undercounts(folder, work) == []
+
+
+def test_a_kill_between_two_steps_loses_no_charge_and_pays_nothing_twice(folder: Folder) -> None:
+    """Before the first leaves both are charged; whatever dies then, the second costs nothing more
+    and is used once.
+    """
+    first, second = local_pair(EPSILON, cells=8)
+    table = TableDigest.of(Examples([0, 1], [0.2, 0.7]))
+
+    def work(announce: Announce) -> None:
+        for survey in (first, second):
+            folder.ledger.charge(survey, WARD, table=table)
+            announce()
+
+    seen = set()
+    for left in kill_everywhere(folder, work, 3 * STEP):
+        charged = folder.charged()
+        assert charged == 1 or (charged, left) == (0, 0)
+        for survey in (first, second):
+            with suppress(SurveyRepeated):
+                folder.ledger.charge(survey, WARD, table=table)
+        assert folder.charged() == 1
+        with pytest.raises(SurveyRepeated):
+            folder.ledger.charge(second, WARD, table=table)
+        folder.ledger.verify()
+        seen.add(left)
+    assert seen == {0, 1, 2}
 
 
 def test_a_client_that_charges_after_answering_is_caught(folder: Folder) -> None:

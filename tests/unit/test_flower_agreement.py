@@ -15,9 +15,9 @@ from fedassay import ClientPolicy, Grid, Hierarchy, Polya, Survey
 from fedassay.cli.app import app
 from fedassay.engines.flower import client_app, conversation
 from fedassay.engines.flower.agreement import Agreement, default_colluders
-from fedassay.engines.flower.federate import federate
 from fedassay.engines.flower.records import Answered, Declined, Question, question_content
 from fedassay.engines.flower.records import read_reply as reply_of
+from fedassay.engines.flower.run import federate
 from fedassay.engines.flower.settings import RunSettings
 from fedassay.engines.flower.site import Site
 from fedassay.engines.flower.site_setup import SiteOptions, make_roster, prepare_site

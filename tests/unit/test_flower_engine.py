@@ -17,10 +17,10 @@ from flwr.app import ConfigRecord, Message, RecordDict
 from fedassay import Examples
 from fedassay.assessment import Assessment
 from fedassay.engines.flower import client_app, conversation
-from fedassay.engines.flower.federate import federate
 from fedassay.engines.flower.participant import Participant
 from fedassay.engines.flower.records import Answered, Declined, Question, question_content
 from fedassay.engines.flower.records import read_reply as reply_of
+from fedassay.engines.flower.run import federate
 from fedassay.engines.flower.settings import RunSettings
 from fedassay.errors import RoundAborted, SettingInvalid, TooFewReports
 from fedassay.examples import IntArray

@@ -13,9 +13,9 @@ from examples.four_hospitals.hospitals import Hospital, open_hospital
 from fedassay import Examples, Grid, Hierarchy, Polya, Survey
 from fedassay.engines.flower import conversation
 from fedassay.engines.flower.agreement import Agreement
-from fedassay.engines.flower.federate import federate
 from fedassay.engines.flower.participant import Participant
 from fedassay.engines.flower.records import Question
+from fedassay.engines.flower.run import federate
 from fedassay.engines.flower.settings import RunSettings
 from fedassay.engines.flower.site import Site
 from fedassay.errors import (
@@ -168,21 +168,21 @@ def test_counters_that_a_sum_might_not_carry_are_declined_before_the_charge(
 ) -> None:
     """Of 2^31 each of five sites has a fifth; noise of epsilon 1 on 60 counters needs some 32."""
 
-    def counts(given: int) -> Callable[[Site, Survey], IntArray]:
-        def counted(_: Site, survey: Survey) -> IntArray:
+    def counts(given: int) -> Callable[[Site, Survey], tuple[IntArray, None]]:
+        def counted(_: Site, survey: Survey) -> tuple[IntArray, None]:
             made = np.zeros((2, survey.grid.cells), dtype=np.int64)
             made[1, 2] = given
-            return made
+            return made, None
 
         return counted
 
     sites = hospitals(tmp_path)
     most = (2**31 - 1) // 5
-    monkeypatch.setattr(Site, "counts", counts(most + 1 if noise == 0 else most - 10))
+    monkeypatch.setattr(Site, "rows", counts(most + 1 if noise == 0 else most - 10))
     with pytest.raises(RoundAborted):
         run_over(sites, **settings)
     assert [charges(one) for one in sites] == [0] * 5
-    monkeypatch.setattr(Site, "counts", counts(most - noise))
+    monkeypatch.setattr(Site, "rows", counts(most - noise))
     run_over(sites, **settings)
     assert [charges(one) for one in sites] == [1] * 5
 

@@ -10,9 +10,9 @@ from flwr.app import ConfigRecord, Message, RecordDict
 
 from fedassay import Examples
 from fedassay.engines.flower import conversation, server_app
-from fedassay.engines.flower.federate import federate
 from fedassay.engines.flower.progress import say
 from fedassay.engines.flower.records import Declined, read_reply
+from fedassay.engines.flower.run import federate
 from fedassay.engines.flower.settings import RunSettings
 from fedassay.errors import RoundAborted, SurveyRefused
 from tests.flowergrid import CONFIG, InProcessGrid, context_of

@@ -11,6 +11,7 @@ from fedassay.ledger import EVER, Charge, Ledger, Part, Receipt, Status, Window
 from fedassay.ledger.budget import show
 from fedassay.ledger.high_water_mark import mark_path
 from fedassay.ledger.ledger import NOBODY
+from fedassay.ledger.steps import FirstCharge, SecondCharge, TableDigest
 from fedassay.survey import Survey
 
 LedgerOption = Annotated[
@@ -48,11 +49,22 @@ class ReceiptKeeper:
     again: bool
     status: Status = Status.CHARGED
     receipt: Receipt | None = None
+    table: TableDigest | None = None
+
+    def of_table(self, table: TableDigest) -> "ReceiptKeeper":
+        """Charge for an answer from these rows."""
+        self.table = table
+        return self
 
     def charge(self, survey: Survey) -> Receipt:
         """Charge the survey, or raise `SurveyRefused`."""
         self.receipt = self.ledger.charge(
-            survey, self.part, who=self.who, again=self.again, status=self.status
+            survey,
+            self.part,
+            who=self.who,
+            again=self.again,
+            status=self.status,
+            table=self.table,
         )
         return self.receipt
 
@@ -60,9 +72,9 @@ class ReceiptKeeper:
         """What was charged and what is left."""
         if self.receipt is None or not isinstance(self.receipt.entry.content, Charge):
             return "Nothing was charged."
-        epsilon = self.receipt.entry.content.epsilon
-        what = "an exact sum" if epsilon is None else f"epsilon {show(epsilon)}"
-        lines = [f"Charged {what} to {self.part}."]
+        charge = self.receipt.entry.content
+        what = "an exact sum" if charge.epsilon is None else f"epsilon {show(charge.epsilon)}"
+        lines = [f"Charged {what} to {self.part}{step_words(charge)}."]
         lines += [
             f"Spent {show(balance.spent)} of {show(balance.budget.epsilon)} per "
             f"{balance.budget.unit.value}, left {show(balance.left)} "
@@ -75,6 +87,23 @@ class ReceiptKeeper:
         number = self.receipt.entry.number
         lines.append(f"Ledger entry {number:,}; keep its head elsewhere:\n{self.receipt.head}")
         return "\n".join(lines)
+
+
+def step_words(charge: Charge) -> str:
+    """What a charge for one of two surveys covers, in words."""
+    match charge.step:
+        case None:
+            return ""
+        case FirstCharge() as step:
+            if not step.left:
+                return ": the first of two surveys, with nothing reserved for the second"
+            return (
+                f": the first of two surveys spends {show(step.spends)}, and at most "
+                f"{show(step.left)} is reserved for the second, {show(step.total)} in all"
+            )
+        case SecondCharge() as step:
+            paid = "was paid with the first" if step.reserved else "was not paid with a first"
+            return f": the second of two surveys spends {show(step.spends)}, which {paid}"
 
 
 def receipt_keeper(

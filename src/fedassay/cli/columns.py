@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from fedassay.api_inputs import as_reference, is_assessment
 from fedassay.cli.console import err
+from fedassay.examples import Examples, FloatArray
 from fedassay.tables.columns import LABEL, SCORE, Columns
 from fedassay.tables.names import choose_columns
 
@@ -87,6 +89,15 @@ class TableOptions:
     def for_reference(self, path: Path) -> Columns:
         """The columns of a table that may lack labels."""
         return self._chosen(path, self._open(), (LABEL,))
+
+    def reference(
+        self, path: Path | None, *, is_simulated: bool = False
+    ) -> Examples | FloatArray | None:
+        """A table's scores, or where an earlier assessment found them."""
+        if path is None:
+            return None
+        columns = None if is_assessment(path) else self.for_reference(path)
+        return as_reference(path, columns=columns, is_simulated=is_simulated)
 
     def for_scores(self, path: Path) -> Columns:
         """The columns of a table whose labels, if any, nobody needs."""

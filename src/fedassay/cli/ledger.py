@@ -19,6 +19,7 @@ from fedassay.cli.ledger_views import (
     history_table,
     is_about,
     json_lines,
+    reserved_words,
 )
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
 from fedassay.errors import LedgerRolledBack, SettingInvalid
@@ -92,9 +93,12 @@ def show_ledger(
             f"{file}: no entry has head {expect_head[:16]!r}. The file is an older copy or another "
             "ledger; find the newest one. (At least 8 digits are needed.)"
         )
-    voice.result(balances_json(snapshot.mark, balances))
+    waiting = snapshot.reserved(data_id)
+    voice.result(balances_json(snapshot.mark, balances, waiting))
     if balances:
         voice.say(balance_table(balances))
+    if waiting:
+        voice.say("\n" + "\n".join(map(reserved_words, waiting)))
     if snapshot.losses:
         err.print(
             f"Entries were lost {snapshot.losses} time(s) and the loss was accepted: what is spent "

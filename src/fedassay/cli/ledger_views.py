@@ -9,16 +9,18 @@ from typing import Any
 from rich.table import Table
 
 from fedassay.cli.console import cell
+from fedassay.files import canonical
 from fedassay.ledger import Balance, Budget, Charge, Checkpoint, Entry, Loss, Part
 from fedassay.ledger.budget import show as exact
 from fedassay.ledger.high_water_mark import Mark
+from fedassay.ledger.steps import FirstCharge, SecondCharge
 
 EXPORT_FORMAT = "fedassay.ledger-export/1"
 BALANCE_FORMAT = "fedassay.ledger-balance/1"
 _COLUMNS = (
     "number", "time", "clock_went_back", "kind", "data", "window", "group", "who", "survey",
     "epsilon", "delta", "unit", "max_examples", "neighbours", "model", "status", "split_windows",
-    "split_groups", "exact_sums", "known_entries", "known_head", "head",
+    "split_groups", "exact_sums", "known_entries", "known_head", "step", "head",
 )  # fmt: skip
 
 
@@ -73,12 +75,34 @@ def _history_cells(entry: Entry) -> tuple[str, str, str]:
     content = entry.content
     if isinstance(content, Charge):
         epsilon = "exact" if content.epsilon is None else exact(content.epsilon)
-        return _part_words(content.part), epsilon, f"{content.status.value} {content.survey[:8]}"
+        what = f"{content.status.value} {content.survey[:8]}{_step_words(content)}"
+        return _part_words(content.part), epsilon, what
     if isinstance(content, Budget):
         return content.data or "any", "", f"budget: {budget_words(content)}"
     if isinstance(content, Checkpoint):
         return "", "", "checkpoint"
     return "", "", f"loss accepted ({content.known_entries} entries were known)"
+
+
+def _step_words(charge: Charge) -> str:
+    """Which of two surveys it was, and who paid."""
+    match charge.step:
+        case None:
+            return ""
+        case FirstCharge() as step:
+            return f", first of two: {exact(step.spends)}, second {exact(step.left)}"
+        case SecondCharge() as step:
+            paid = "paid" if step.reserved else "not paid"
+            return f", second: {exact(step.spends)}, {paid} with {step.first[:8]}"
+
+
+def reserved_words(charge: Charge) -> str:
+    """A first survey that waits for its second, in one line."""
+    left = charge.step.left if isinstance(charge.step, FirstCharge) else None
+    return (
+        f"{charge.part}: {exact(left)} waits for the second survey after {charge.survey[:8]}; "
+        "it counts as spent."
+    )
 
 
 def _part_words(part: Part) -> str:
@@ -114,9 +138,13 @@ def is_about(entry: Entry, data_id: str | None) -> bool:
     return data_id == (content.part.data if isinstance(content, Charge) else content.data)
 
 
-def balances_json(mark: Mark, balances: Sequence[Balance]) -> dict[str, Any]:
+def balances_json(
+    mark: Mark, balances: Sequence[Balance], waiting: Sequence[Charge] = ()
+) -> dict[str, Any]:
     """What `ledger show --json` prints."""
+    reserved = [charge.to_json() for charge in waiting]
     return {
+        **({"reserved": reserved} if reserved else {}),
         "format": BALANCE_FORMAT,
         "ledger": mark.ledger,
         "entries": mark.entries,
@@ -154,6 +182,8 @@ def csv_text(_mark: Mark, entries: Sequence[Entry]) -> str:
         if isinstance(row.get("unit"), dict):
             row["max_examples"] = row["unit"]["max_examples"]
             row["unit"] = row["unit"]["kind"]
+        if "step" in row:
+            row["step"] = canonical(row["step"]).decode()
         writer.writerow({name: _cell(value) for name, value in row.items()})
     return stream.getvalue()
 

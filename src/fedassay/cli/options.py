@@ -10,7 +10,7 @@ import typer
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.files import parse_fraction
 from fedassay.mechanisms import Privacy, UnitKind
-from fedassay.planning.request import LevelChoice, Preset
+from fedassay.planning.request import LevelChoice, Preset, Steps
 
 SHAPE = "The survey"
 
@@ -44,7 +44,7 @@ ReferenceOption = Annotated[
     typer.Option(
         "--reference",
         metavar="FILE",
-        help="Public scores whose quantiles shape the grid.",
+        help="Public scores, or an earlier assessment, whose quantiles shape the grid.",
         rich_help_panel=SHAPE,
     ),
 ]
@@ -90,6 +90,14 @@ RateOption = Annotated[
     float | None,
     typer.Option(
         "--positive-rate", metavar="P", help="Expected share of positives.", rich_help_panel=SHAPE
+    ),
+]
+StepsOption = Annotated[
+    Steps,
+    typer.Option(
+        "--steps",
+        help="Ask once, or first find where scores lie and then ask there (auto: where it pays).",
+        rich_help_panel=SHAPE,
     ),
 ]
 LevelsOption = Annotated[

@@ -28,10 +28,9 @@ from fedassay.planning.plan import (
     check_start,
     make_plan,
 )
-from fedassay.planning.request import Preset, SurveyRequest
+from fedassay.planning.request import Preset, Steps, SurveyRequest
 from fedassay.planning.solve import Target
 from fedassay.report.plan_chart import write_plan_plot
-from fedassay.tables.reading import read_reference
 
 
 def plan(
@@ -66,6 +65,7 @@ def plan(
     ] = 0.8,
     threshold: options.ThresholdOption = None,
     preset: options.PresetOption = Preset.DEFAULT,
+    steps: options.StepsOption = Steps.AUTO,
     minimum_reports: options.MinimumOption = None,
     colluders: options.ColludersOption = 0,
     plot: Annotated[
@@ -128,10 +128,9 @@ def plan(
         positive_rate=positive_rate,
         auc=auc,
         preset=preset,
+        steps=steps,
         thresholds=() if preset is Preset.PAPER else thresholds,
-        reference=None
-        if reference is None
-        else read_reference(reference, tables.for_reference(reference)),
+        reference=tables.reference(reference),
         minimum_reports=minimum_reports,
         colluders=colluders,
     )

@@ -79,10 +79,9 @@ def say_assessment(voice: Voice, assessment: Assessment) -> None:
     """Print the table of estimates, and why some have no value."""
     estimates = assessment.estimates()
     histogram = assessment.histogram()
-    reports = assessment.tally.clients(assessment.survey)
     voice.say(
-        f"{reports:,} reports, {histogram.total:,.0f} examples, "
-        f"{histogram.buckets:,} buckets. {assessment.survey.guarantee.sentence()}\n"
+        f"{assessment.reports:,} reports, {histogram.total:,.0f} examples, "
+        f"{histogram.buckets:,} buckets. {assessment.guarantee.sentence()}\n"
     )
     voice.say(estimates_table(estimates))
     if not (voice.as_json or voice.quiet):
@@ -95,8 +94,9 @@ def assessment_content(assessment: Assessment) -> dict[str, Any]:
     histogram = assessment.histogram()
     return {
         "survey": assessment.survey.fingerprint.hex(),
-        "guarantee": assessment.survey.guarantee.sentence(),
-        "reports": assessment.tally.clients(assessment.survey),
+        "steps": assessment.steps,
+        "guarantee": assessment.guarantee.sentence(),
+        "reports": assessment.reports,
         "reports_per_level": list(assessment.tally.reports),
         "examples": float(histogram.total),
         "buckets": histogram.buckets,

@@ -13,16 +13,14 @@ from fedassay.assessment import Assessment, estimates_json
 from fedassay.cli import columns, options
 from fedassay.cli.console import err, estimates_table, plain, progress
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
-from fedassay.decoding import decode
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.estimate import Estimate
 from fedassay.estimate_table import reasons
 from fedassay.examples import ScoredClients
 from fedassay.files import write_json
 from fedassay.mechanisms import Privacy, Unit, UnitKind
-from fedassay.metrics import named_metrics
 from fedassay.metrics.exact_rows import row_metrics
-from fedassay.planning.request import LevelChoice, Preset, SurveyRequest
+from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest
 from fedassay.planning.search import (
     SurveyDesign,
     design_survey,
@@ -33,10 +31,9 @@ from fedassay.simulation.heldout import HeldOut, held_out, split_clients
 from fedassay.simulation.simulate import (
     counted_rows,
     rows_counted,
-    tally_clients,
-    tally_each_client,
 )
-from fedassay.tables.reading import read_clients, read_reference
+from fedassay.simulation.two_steps import assess_cohort
+from fedassay.tables.reading import read_clients
 from fedassay.tables.sources import row_count
 
 SIMULATION_FORMAT = "fedassay.simulation/1"
@@ -56,6 +53,8 @@ _EXAMPLES = """
   fedassay simulate scores.csv --separator tab --positive yes --scale 100
 
   fedassay simulate scores.csv --preset paper --buckets 50 --out result/
+
+  fedassay simulate scores.csv --privacy distributed --epsilon 1 --steps 2
 """
 
 
@@ -90,6 +89,7 @@ def simulate_command(
     colluders: options.ColludersOption = 0,
     reference: options.ReferenceOption = None,
     preset: options.PresetOption = Preset.DEFAULT,
+    steps: options.StepsOption = Steps.AUTO,
     height: options.HeightOption = None,
     fanout: options.FanoutOption = None,
     levels: options.LevelsOption = LevelChoice.EVERY,
@@ -138,15 +138,14 @@ def simulate_command(
         examples=counted_rows(cohort, Unit(unit, max_examples)),
         positive_rate=positive_rate,
         preset=preset,
+        steps=steps,
         levels=levels,
         height=height,
         fanout=fanout,
         budget=options.parse_budget(budget),
         buckets=buckets,
         thresholds=thresholds,
-        reference=None
-        if reference is None
-        else read_reference(reference, tables.for_reference(reference)),
+        reference=tables.reference(reference, is_simulated=True),
         unit=Unit(unit, max_examples),
         minimum_reports=minimum_reports,
         colluders=colluders,
@@ -161,7 +160,8 @@ def simulate_command(
         "rows": len(cohort.examples),
         "rows_kept": rows_counted(design.survey, cohort),
         "clients": cohort.clients,
-        "guarantee": design.survey.guarantee.sentence(),
+        "steps": last.steps,
+        "guarantee": last.guarantee.sentence(),
         "exact": exact,
         "trials": [estimates_json(result) for result in results],
         "seconds": time.perf_counter() - started,
@@ -192,22 +192,23 @@ def run_trials(
 ) -> tuple[list[dict[str, Estimate]], Assessment]:
     """Run the federation several times; returns all estimates, and the last assessment."""
     results = []
-    steps = trials * (cohort.clients if each_client else 1)
-    with progress("clients" if each_client else "trials", steps) as advance:
+    survey = design.survey
+    asked = 2 if survey.step is not None and not survey.is_local else 1
+    ticks = trials * (asked * cohort.clients if each_client else 1)
+    with progress("clients" if each_client else "trials", ticks) as advance:
         for sequence in np.random.SeedSequence(seed).spawn(trials):
-            randomness = SimulatedRandomness(sequence)
-            if each_client:
-                tally = tally_each_client(
-                    design.survey, cohort, randomness=randomness, progress=advance
-                )
-            else:
-                tally = tally_clients(design.survey, cohort, randomness=randomness)
-                advance(1)
-            histogram = decode(design.survey, tally, decode_options=design.decode_options)
-            results.append(
-                named_metrics(histogram, thresholds, buckets=design.decode_options.buckets)
+            last = assess_cohort(
+                design,
+                cohort,
+                thresholds=thresholds,
+                randomness=SimulatedRandomness(sequence),
+                each_client=each_client,
+                progress=advance,
             )
-    return results, Assessment(design.survey, tally, design.decode_options, thresholds)
+            if not each_client:
+                advance(1)
+            results.append(last.estimates())
+    return results, last
 
 
 def calibrate_half(request: SurveyRequest, cohort: ScoredClients, *, seed: int | None) -> HeldOut:
@@ -273,7 +274,12 @@ def print_results(
     """Print the last trial's estimates beside the exact values."""
     survey, rows = assessment.survey, len(cohort.examples)
     held = "each row a client" if cohort.client_of_row is None else f"{cohort.clients:,} clients"
-    voice.say(f"{rows:,} rows, {held}. {survey.guarantee.sentence()}")
+    voice.say(f"{rows:,} rows, {held}. {assessment.guarantee.sentence()}")
+    if assessment.steps > 1:
+        voice.say(
+            "The first survey found where the scores lie, the second asked there; both are read "
+            "together (--steps 1 asks once)."
+        )
     kept = rows_counted(survey, cohort)
     if kept < rows:
         voice.say(

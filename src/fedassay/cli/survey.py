@@ -1,20 +1,23 @@
 """`survey new` and `survey show`: what both sides agree on, and what it promises."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from fedassay.api import new_survey as make_survey
 from fedassay.cli import accounts, columns, options
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
+from fedassay.errors import SettingInvalid
 from fedassay.ledger import Status
 from fedassay.mechanisms import Privacy, Unit, UnitKind
 from fedassay.mechanisms.plain_words import plain_words
-from fedassay.planning.request import LevelChoice, Preset, SurveyRequest
+from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest
 from fedassay.planning.search import design_survey
 from fedassay.survey import Survey
 from fedassay.survey_json import load_survey
-from fedassay.tables.reading import read_reference
+from fedassay.survey_steps import FirstOfTwo
 
 SHOWN_FORMAT = "fedassay.survey-shown/1"
 SurveyArgument = Annotated[Path, typer.Argument(metavar="SURVEY", help="Survey file.")]
@@ -22,6 +25,10 @@ SurveyArgument = Annotated[Path, typer.Argument(metavar="SURVEY", help="Survey f
 
 def new_survey(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Survey file.")],
+    after: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="First assessment: makes the second of two surveys."),
+    ] = None,
     privacy: options.PrivacyOption = Privacy.SECURE,
     epsilon: options.EpsilonOption = None,
     clients: Annotated[
@@ -32,6 +39,7 @@ def new_survey(
     ] = None,
     positive_rate: options.RateOption = None,
     preset: options.PresetOption = Preset.DEFAULT,
+    steps: options.StepsOption = Steps.AUTO,
     height: options.HeightOption = None,
     fanout: options.FanoutOption = None,
     reference: options.ReferenceOption = None,
@@ -79,11 +87,15 @@ def new_survey(
       fedassay survey new --privacy local --epsilon 1 --threshold 0.3 -o survey.json
 
       fedassay survey new --privacy local --epsilon 1 --ledger ledger.db --data-id q3 -o survey.json
+
+      fedassay survey new --privacy distributed --epsilon 1 --clients 500 --steps 2 -o first.json
+
+      fedassay survey new --after first-assessment.json -o second.json
     """
     account = accounts.receipt_keeper(
         ledger, data_id, window=window, group=group, who=who, again=again, witness=witness
     )
-    check_output(output, reference, model, *accounts.files_of(account), force=force)
+    check_output(output, reference, model, after, *accounts.files_of(account), force=force)
     tables = columns.TableOptions(
         score=score,
         label=label,
@@ -99,14 +111,13 @@ def new_survey(
         examples=examples,
         positive_rate=positive_rate,
         preset=preset,
+        steps=steps,
         levels=levels,
         height=height,
         fanout=fanout,
         budget=options.parse_budget(budget),
         thresholds=tuple(threshold or ()),
-        reference=None
-        if reference is None
-        else read_reference(reference, tables.for_reference(reference)),
+        reference=tables.reference(reference),
         unit=Unit(unit, max_examples),
         minimum_reports=minimum_reports,
         colluders=colluders,
@@ -114,7 +125,11 @@ def new_survey(
         level_by_hash=level_by_hash,
         model_digest=None if model is None else options.file_digest(model),
     )
-    survey = design_survey(request).survey
+    survey = (
+        design_survey(request).survey
+        if after is None
+        else _after(after, replace(request, clients=None, thresholds=()), request)
+    )
     if account is not None:
         account.status = Status.ISSUED
         account.charge(survey)
@@ -124,7 +139,13 @@ def new_survey(
         f"Wrote {output}: {survey.grid.cells:,} cells in {survey.hierarchy.levels} "
         f"level(s), fingerprint {survey.fingerprint.hex()[:12]}.\n{survey.guarantee.sentence()}"
     )
-    if minimum_reports is None and clients is not None and privacy.shares_noise:
+    if isinstance(survey.step, FirstOfTwo):
+        voice.say(
+            f"A second survey follows, when this one is answered: fedassay tally {output} "
+            "REPORTS... -o first-assessment.json, then fedassay survey new --after "
+            "first-assessment.json -o second.json."
+        )
+    if minimum_reports is None and clients is not None and survey.privacy.shares_noise:
         voice.say(
             f"Nothing is decoded below {survey.minimum_reports:,} reports on a level: of the "
             f"{clients:,} clients one in ten may stay away. Change it with --minimum-reports."
@@ -132,6 +153,16 @@ def new_survey(
     voice.result({"file": str(output), **survey_content(survey)})
     if account is not None:
         voice.say(account.receipt_text())
+
+
+def _after(path: Path, others: SurveyRequest, given: SurveyRequest) -> Survey:
+    """The second of two surveys, from the first's assessment; it keeps what that one said."""
+    if others != SurveyRequest(steps=Steps.AUTO):
+        raise SettingInvalid(
+            "a second survey keeps what the first one said, but for --threshold and --clients; "
+            "found other options. Leave them out."
+        )
+    return make_survey(after=path, clients=given.clients, thresholds=given.thresholds)
 
 
 def show_survey(
@@ -166,6 +197,8 @@ def survey_content(survey: Survey) -> dict[str, Any]:
         "fingerprint": survey.fingerprint.hex(),
         "privacy": survey.privacy.value,
         "epsilon": None if survey.epsilon is None else str(survey.epsilon),
+        "total_epsilon": None if survey.total_epsilon is None else str(survey.total_epsilon),
+        "step": None if survey.step is None else survey.step.to_json()["kind"],
         "unit": {"kind": survey.unit.kind.value, "max_examples": survey.unit.max_examples},
         "minimum_reports": survey.minimum_reports,
         "colluders": survey.colluders,

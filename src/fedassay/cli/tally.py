@@ -1,10 +1,12 @@
 """`tally` and `merge`: reports become a tally, and a tally, once, an assessment."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from fedassay.api_inputs import as_assessment
 from fedassay.assessment import Assessment
 from fedassay.cli import options
 from fedassay.cli.console import err, progress
@@ -17,6 +19,7 @@ from fedassay.planning.request import Preset, check_buckets, check_thresholds
 from fedassay.planning.search import decode_options_for
 from fedassay.survey import Survey
 from fedassay.survey_json import load_survey
+from fedassay.survey_steps import FirstOfTwo
 from fedassay.tally import Tally, TallyBuilder
 from fedassay.tally_file import KeptTally, State
 
@@ -43,6 +46,10 @@ def tally(
             "--from", metavar="FILE.tally", help="Tally to release (default: the one beside -o)."
         ),
     ] = None,
+    first: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="First assessment, where this survey is the second."),
+    ] = None,
     threshold: options.ThresholdOption = None,
     preset: Annotated[
         Preset | None, typer.Option(help="How to read the tally (default: as before, or the best).")
@@ -67,6 +74,8 @@ def tally(
       fedassay tally survey.json inbox/ --collect study.tally
 
       fedassay tally survey.json --from study.tally -o assessment.json
+
+      fedassay tally second.json inbox/ --first first-assessment.json -o assessment.json
     """
     survey = load_survey(survey_file)
     check_buckets(buckets)
@@ -79,8 +88,9 @@ def tally(
         _say_collected(voice, place, kept, collected)
         voice.result(_content(place, kept, collected))
         raise typer.Exit(2 if collected.rejected else 0)
-    check_output(output, survey_file, place, *(reports or []), force=True)
-    earlier = _earlier(output, kept, place, force=force)
+    check_output(output, survey_file, place, first, *(reports or []), force=True)
+    before = None if first is None else as_assessment(first)
+    earlier = _earlier(output, kept, place, first=before, force=force)
     options_given = preset is not None or buckets is not None
     decode_options = (
         decode_options_for(preset or Preset.DEFAULT, buckets)
@@ -91,7 +101,7 @@ def tally(
     check_thresholds(thresholds)
     kept, collected = _collected(kept, reports or [])
     _release(
-        Assessment(survey, kept.tally, decode_options, thresholds),
+        Assessment(survey, kept.tally, decode_options, thresholds, earlier.first),
         kept,
         collected,
         places=(place, output),
@@ -127,11 +137,18 @@ def _release(
         _say_collected(voice, place, kept, collected)
         voice.result(_content(place, kept, collected))
         raise
+    # What cannot be read must not close the tally.
+    assessment.histogram()
     released.save(place)
     assessment.save(output)
     _say_collected(voice, place, released, collected)
     closes = "" if kept.survey.is_local else " No report can be added to it any more."
     voice.say(f"Released {output}.{closes}\n")
+    if isinstance(assessment.survey.step, FirstOfTwo):
+        voice.say(
+            "It is the first of two. The second asks where the scores lie: fedassay survey new "
+            f"--after {output} -o second.json\n"
+        )
     say_assessment(voice, assessment)
     content = _content(place, released, collected)
     voice.result({**content, "assessment": str(output), **_estimates(assessment)})
@@ -211,13 +228,14 @@ def _kept(place: Path, survey: Survey, *, must_exist: bool) -> KeptTally:
     return kept
 
 
-def _earlier(output: Path, kept: KeptTally, place: Path, *, force: bool) -> Assessment:
+def _earlier(
+    output: Path, kept: KeptTally, place: Path, *, first: Assessment | None, force: bool
+) -> Assessment:
     """The assessment to be replaced, for the way it is read; anything else is left alone."""
-    fresh = Assessment(
-        kept.survey, Tally.zero(kept.survey), decode_options_for(Preset.DEFAULT, None)
-    )
     if force or not output.exists():
-        return fresh
+        options = decode_options_for(Preset.DEFAULT, None)
+        points = (0.5,) if first is None else first.thresholds
+        return Assessment(kept.survey, Tally.zero(kept.survey), options, points, first)
     earlier = Assessment.load(output)
     if earlier.survey.fingerprint != kept.survey.fingerprint:
         raise SurveyMismatch(
@@ -229,7 +247,7 @@ def _earlier(output: Path, kept: KeptTally, place: Path, *, force: bool) -> Asse
             f"{output}: was released from a tally that is not at {place}. Name it with --from, or "
             "choose another output file."
         )
-    return earlier
+    return earlier if first is None else replace(earlier, first=first)
 
 
 def _collected(kept: KeptTally, reports: list[Path]) -> tuple[KeptTally, Collected]:

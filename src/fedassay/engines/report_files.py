@@ -5,11 +5,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fedassay.client import Account, Answer, ClientPolicy, answer_counts
-from fedassay.errors import FedassayError, FileInvalid, ReportDuplicate, ReportMalformed
+from fedassay.errors import (
+    FedassayError,
+    FileInvalid,
+    ReportDuplicate,
+    ReportMalformed,
+    SettingInvalid,
+)
 from fedassay.files import write_whole
+from fedassay.ledger.account import TableAccount
 from fedassay.randomness import Randomness
 from fedassay.survey import Survey
 from fedassay.tables.reading import Columns, Progress, count_file
+from fedassay.tables.split_rows import count_split_file, splits_rows
 from fedassay.tally import Tally, TallyBuilder
 from fedassay.wire import Message, messages
 
@@ -27,7 +35,13 @@ def answer_file(
 ) -> Answer:
     """Answer a survey from a table of any size, as one client."""
     policy.check(survey)
-    counts = count_file(path, columns, survey.grid, progress=progress)
+    if splits_rows(survey):
+        client_id = _named(client_id, account)
+        counts, table = count_split_file(path, columns, survey, client_id, progress=progress)
+        if isinstance(account, TableAccount):
+            account = account.of_table(table)
+    else:
+        counts = count_file(path, columns, survey.grid, progress=progress)
     return answer_counts(
         survey,
         counts,
@@ -36,6 +50,18 @@ def answer_file(
         client_id=client_id,
         account=account,
     )
+
+
+def _named(client_id: str | None, account: Account | None) -> str:
+    """The id by which a client's rows are divided between two surveys."""
+    if client_id is None and isinstance(account, TableAccount):
+        client_id = account.part.data
+    if client_id is None:
+        raise SettingInvalid(
+            "under local privacy each row answers one of two surveys, by its client's id and its "
+            "number; found no id. Pass client_id (--client-id), the same for both."
+        )
+    return client_id
 
 
 def write_answer(answer: Answer, path: Path) -> int:

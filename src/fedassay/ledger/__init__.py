@@ -2,9 +2,11 @@
 
 from fedassay.ledger.account import LedgerAccount
 from fedassay.ledger.budget import Balance
-from fedassay.ledger.entry import Budget, Charge, Checkpoint, Entry, Loss, Part, Status
+from fedassay.ledger.charge import Charge, Part, Status
+from fedassay.ledger.entry import Budget, Checkpoint, Entry, Loss
 from fedassay.ledger.ledger import Ledger, Receipt
 from fedassay.ledger.snapshot import Snapshot
+from fedassay.ledger.steps import TableDigest
 from fedassay.ledger.window import EVER, Window
 
 __all__ = [
@@ -21,5 +23,6 @@ __all__ = [
     "Receipt",
     "Snapshot",
     "Status",
+    "TableDigest",
     "Window",
 ]

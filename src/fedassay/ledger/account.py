@@ -1,11 +1,31 @@
 """An account: a ledger, and which data a client answers from."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
 
 from fedassay.checks import require_type
-from fedassay.ledger.entry import Part
+from fedassay.ledger.charge import Part
 from fedassay.ledger.ledger import NOBODY, Ledger, Receipt
+from fedassay.ledger.steps import TableDigest
 from fedassay.survey import Survey
+
+
+@runtime_checkable
+class TableAccount(Protocol):
+    """An account that can tell whether two surveys are answered from the same rows."""
+
+    @property
+    def part(self) -> Part:
+        """Which data it is charged for."""
+        ...
+
+    def charge(self, survey: Survey) -> object:
+        """Record the survey's cost for good, or raise `SurveyRefused`."""
+        ...
+
+    def of_table(self, table: TableDigest) -> "TableAccount":
+        """The account for an answer from these rows."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +40,8 @@ class LedgerAccount:
     who: str = NOBODY
     again: bool = False
     """Whether a survey that was charged before may be answered, and charged, once more."""
+    table: TableDigest | None = None
+    """The rows that are answered from, where each answers one of two surveys."""
 
     def __post_init__(self) -> None:
         require_type(self.ledger, Ledger, "an account's ledger", "Open one with Ledger(path).")
@@ -28,4 +50,10 @@ class LedgerAccount:
 
     def charge(self, survey: Survey) -> Receipt:
         """Charge the survey, or raise `SurveyRefused`."""
-        return self.ledger.charge(survey, self.part, who=self.who, again=self.again)
+        return self.ledger.charge(
+            survey, self.part, who=self.who, again=self.again, table=self.table
+        )
+
+    def of_table(self, table: TableDigest) -> "LedgerAccount":
+        """The same account, for an answer from these rows."""
+        return replace(self, table=table)

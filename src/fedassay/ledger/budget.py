@@ -2,14 +2,16 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from fractions import Fraction
 
 from fedassay.errors import BudgetExceeded, BudgetMissing, SurveyRepeated
+from fedassay.ledger.charge import Charge, Part
 from fedassay.ledger.composition import composed
-from fedassay.ledger.entry import Budget, Charge, Entry, Part
+from fedassay.ledger.entry import Budget, Entry
 from fedassay.ledger.spend import Cover, common_neighbours, cost, covers, loads
+from fedassay.ledger.steps import FirstCharge, SecondCharge
 from fedassay.ledger.window import EVER, Window
 from fedassay.mechanisms import Neighbours, UnitKind
 
@@ -50,6 +52,8 @@ class Tab:
     """Keys of the surveys that were charged, or of those that were asked about."""
     limited: frozenset[str] = frozenset()
     """All data ids that have a limit of their own, this one or others."""
+    reserved: Mapping[str, Charge] = field(default_factory=dict)
+    """By its key, each charge for a first survey whose second has not been answered."""
 
     def balances(self, part: Part | None = None) -> list[Balance]:
         """What is spent and left per budget, anywhere or at one part's points."""
@@ -69,9 +73,26 @@ def tab_of(entries: Iterable[Entry], data: str) -> Tab:
         data,
         Counter(charge.kind for charge in charges),
         in_force([b for b in budgets if b.data == data], [b for b in budgets if b.data is None]),
-        frozenset(charge.key for charge in charges),
+        frozenset(key for charge in charges for key in charge.answers),
         frozenset(limited_by(budgets)),
+        reserved_by(charges),
     )
+
+
+def reserved_by(
+    charges: Iterable[Charge], before: Mapping[str, Charge] | None = None
+) -> dict[str, Charge]:
+    """What first surveys reserved and no second one has used up, after these charges in order."""
+    reserved = dict(before or {})
+    for charge in charges:
+        key, step = charge.reservation_key, charge.step
+        if key is None or step is None:
+            continue
+        if isinstance(step, FirstCharge) and step.left > 0:
+            reserved[key] = charge
+        elif isinstance(step, FirstCharge) or step.reserved:
+            reserved.pop(key, None)
+    return reserved
 
 
 def limited_by(budgets: Iterable[Budget]) -> set[str]:
@@ -116,12 +137,16 @@ def balance(
 
 def decide(tab: Tab, charge: Charge, *, again: bool) -> None:
     """Raise unless the charge may be made: no repeat, and within every budget it touches."""
-    part = charge.part
-    if not again and charge.key in tab.answered:
+    part, step = charge.part, charge.step
+    if not again and repeats(tab, charge):
+        taken = "" if charge.key in tab.answered else ", or another second one in its place,"
         raise SurveyRepeated(
-            f"survey {charge.survey[:12]} was charged before on {part}; answering it again "
+            f"survey {charge.survey[:12]}{taken} was charged before on {part}; answering it again "
             "spends again. Use the earlier answer, or allow it explicitly: again=True (--again)."
         )
+    if isinstance(step, SecondCharge) and step.reserved:
+        # Paid for with the first; a budget that was lowered since takes nothing back.
+        return
     _check_budgeted(tab, part)
     if charge.epsilon is None:
         _check_exact_sums(tab, part)
@@ -129,6 +154,16 @@ def decide(tab: Tab, charge: Charge, *, again: bool) -> None:
         if budget.epsilon is not None and part.window.overlaps(budget.window):
             _check_bounded(charge, budget)
             _check_fits(tab.charges, charge, budget)
+
+
+def repeats(tab: Tab, charge: Charge) -> bool:
+    """Whether a survey was charged before, or another one that takes its place among two."""
+    is_second_turn = (
+        isinstance(charge.step, SecondCharge)
+        and not charge.step.reserved
+        and charge.turn_key in tab.answered
+    )
+    return charge.key in tab.answered or is_second_turn
 
 
 def _check_budgeted(tab: Tab, part: Part) -> None:

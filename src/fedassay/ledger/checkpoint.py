@@ -15,14 +15,15 @@ import hashlib
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fedassay.errors import FileInvalid, LedgerInvalid
 from fedassay.files import Fields, canonical
-from fedassay.ledger.budget import Tab, in_force, limited_by
-from fedassay.ledger.entry import Budget, Charge, Content
+from fedassay.ledger.budget import Tab, in_force, limited_by, reserved_by
+from fedassay.ledger.charge import Charge
+from fedassay.ledger.entry import Budget, Content
 
 BUCKETS = 256
 EVERY = 64
@@ -44,16 +45,21 @@ class Bucket:
     answered: set[str]
     limited: set[str]
     """In the bucket of `ANY_DATA`: all data ids that have a limit of their own."""
+    reserved: dict[str, Charge]
+    """By key, charges for first surveys whose second has not been answered."""
 
     @classmethod
     def empty(cls) -> "Bucket":
         """Nothing yet."""
-        return cls({}, {}, set(), set())
+        return cls({}, {}, set(), set(), {})
 
     def to_text(self) -> str:
         """One text per content."""
+        # Where there are none the text is that of ledgers from before there were any.
+        reserved = {key: charge.to_json() for key, charge in self.reserved.items()}
         return canonical(
             {
+                **({"reserved": reserved} if reserved else {}),
                 "charges": {
                     data: sorted(
                         ([canonical(kind.to_json()).decode(), times] for kind, times in of.items())
@@ -87,6 +93,10 @@ class Bucket:
             },
             set(content["answered"]),
             set(content["limited"]),
+            {
+                key: Charge.from_json(_fields(charge))
+                for key, charge in content.get("reserved", {}).items()
+            },
         )
 
 
@@ -99,19 +109,23 @@ class State:
         self._where = where
         self._buckets: dict[int, Bucket] = {}
 
-    def tab(self, data: str, key: str, since: Iterable[Content]) -> Tab:
-        """What is known of one data id, with the entries since the checkpoint."""
+    def tab(self, data: str, keys: Sequence[str], since: Sequence[Content]) -> Tab:
+        """What is known of one data id and these keys, with the entries since the checkpoint."""
         home, shared = self._bucket(_place(data)), self._bucket(_place(ANY_DATA))
         charges = Counter(home.charges.get(data, {}))
         own = list(home.budgets.get(data, []))
         general = list(shared.budgets.get(ANY_DATA, []))
-        answered = {key} & self._bucket(_place(key)).answered
+        answered = {key for key in keys if key in self._bucket(_place(key)).answered}
+        reserved: dict[str, Charge] = {}
+        for key in keys:
+            reserved |= {k: v for k, v in self._bucket(_place(key)).reserved.items() if k == key}
         limited = set(shared.limited)
         changed: dict[str, list[Budget]] = {}
         for content in since:
             if isinstance(content, Charge) and content.part.data == data:
                 charges[content.kind] += 1
-                answered |= {key} & {content.key}
+                answered |= set(keys) & set(content.answers)
+                reserved = reserved_by([content], reserved)
             elif isinstance(content, Budget) and content.data is None:
                 general.append(content)
             elif isinstance(content, Budget) and content.data is not None:
@@ -120,7 +134,14 @@ class State:
         for name, later in changed.items():
             before = self._bucket(_place(name)).budgets.get(name, [])
             limited = limited - {name} | limited_by([*before, *later])
-        return Tab(data, charges, in_force(own, general), frozenset(answered), frozenset(limited))
+        return Tab(
+            data,
+            charges,
+            in_force(own, general),
+            frozenset(answered),
+            frozenset(limited),
+            reserved,
+        )
 
     def add(self, contents: Iterable[Content]) -> None:
         """Take entries into the state, in their order."""
@@ -128,7 +149,11 @@ class State:
             if isinstance(content, Charge):
                 home = self._bucket(_place(content.part.data))
                 home.charges.setdefault(content.part.data, Counter())[content.kind] += 1
-                self._bucket(_place(content.key)).answered.add(content.key)
+                for key in content.answers:
+                    self._bucket(_place(key)).answered.add(key)
+                if content.reservation_key is not None:
+                    bucket = self._bucket(_place(content.reservation_key))
+                    bucket.reserved = reserved_by([content], bucket.reserved)
             elif isinstance(content, Budget):
                 data = ANY_DATA if content.data is None else content.data
                 budgets = self._bucket(_place(data)).budgets

@@ -4,32 +4,18 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import UTC, datetime
-from enum import Enum
 from fractions import Fraction
 from typing import Any
 
 from fedassay.checks import require_fraction, require_member, require_type
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.files import Fields, canonical
+from fedassay.ledger.charge import STAMP_FIELDS, Charge, window_from_json
 from fedassay.ledger.texts import check_text, digest, one_of, rational
 from fedassay.ledger.window import EVER, Window
-from fedassay.mechanisms import Neighbours, Unit, UnitKind
-from fedassay.mechanisms.law import MAX_EXAMPLES
-from fedassay.survey import Survey
+from fedassay.mechanisms import UnitKind
 
 MAX_EXACT_SUMS = 10_000
-_ANY_SURVEY = "0" * 64
-
-
-class Status(Enum):
-    """What stood behind a charge."""
-
-    CHARGED = "charged"
-    """A client was about to answer."""
-    AGAIN = "charged again"
-    """A client was about to answer what it had answered before, and was told to."""
-    ISSUED = "issued"
-    """A server was about to hand out the survey."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,114 +29,6 @@ class Stamp:
 
     def __post_init__(self) -> None:
         check_text(self.who, "who asked")
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Which data: an id, a time window and a group of clients (None for all)."""
-
-    data: str
-    window: Window = EVER
-    group: str | None = None
-
-    def __post_init__(self) -> None:
-        check_text(self.data, "a data id")
-        require_type(self.window, Window, "a part's window", 'Use Window.parse("FROM..TO").')
-        if self.group is not None:
-            check_text(self.group, "a group")
-
-    def overlaps(self, other: "Part") -> bool:
-        """Whether they may have data in common."""
-        return (
-            self.data == other.data
-            and self.window.overlaps(other.window)
-            and (self.group is None or other.group in (None, self.group))
-        )
-
-    def __str__(self) -> str:
-        window = "" if self.window.is_ever else f", window {self.window}"
-        group = "" if self.group is None else f", group {self.group!r}"
-        return f"data {self.data!r}{window}{group}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Charge:
-    """What one survey spends on one part of the data, recorded before anything leaves."""
-
-    part: Part
-    survey: str
-    epsilon: Fraction | None
-    """What one unit spends, exactly; None for an exact sum, which no epsilon covers."""
-    unit: Unit
-    neighbours: Neighbours | None
-    model: str | None
-    status: Status
-
-    @classmethod
-    def of(cls, survey: Survey, part: Part, status: Status) -> "Charge":
-        """What a survey spends, by its own guarantee."""
-        promise = survey.guarantee
-        return cls(
-            part=part,
-            survey=survey.fingerprint.hex(),
-            epsilon=promise.epsilon,
-            unit=promise.unit,
-            neighbours=promise.neighbours,
-            model=survey.model_digest,
-            status=status,
-        )
-
-    @property
-    def kind(self) -> "Charge":
-        """The charge without what makes no difference to a budget: survey, model and status."""
-        return replace(self, survey=_ANY_SURVEY, model=None, status=Status.CHARGED)
-
-    @property
-    def key(self) -> str:
-        """A short hash of the survey and the part of the data: equal for a repeat."""
-        content = {"survey": self.survey, **_part_json(self.part)}
-        return hashlib.sha256(canonical(content)).hexdigest()[:32]
-
-    def to_json(self) -> dict[str, Any]:
-        """The content of an entry."""
-        return {
-            "kind": "charge",
-            **_part_json(self.part),
-            "survey": self.survey,
-            "epsilon": None if self.epsilon is None else str(self.epsilon),
-            "delta": None,
-            "unit": {"kind": self.unit.kind.value, "max_examples": self.unit.max_examples},
-            "neighbours": None if self.neighbours is None else self.neighbours.value,
-            "model": self.model,
-            "status": self.status.value,
-        }
-
-    @classmethod
-    def from_json(cls, fields: Fields) -> "Charge":
-        """Read it back; anything unknown is refused."""
-        fields.only(
-            "kind", "data", "window", "group", "survey", "epsilon", "delta", "unit", "neighbours",
-            "model", "status", *_STAMP_FIELDS,
-        )  # fmt: skip
-        if fields.get("delta") is not None:
-            raise FileInvalid("a charge with a delta is of a newer fedassay. Use that version.")
-        epsilon, model = fields.get("epsilon"), fields.get("model")
-        neighbours = fields.get("neighbours")
-        unit = Fields(fields.get("unit"), "unit")
-        unit.only("kind", "max_examples")
-        if (epsilon is None) != (neighbours is None):
-            raise FileInvalid("a charge has epsilon and neighbours, or neither.")
-        return cls(
-            part=_part_from_json(fields),
-            survey=digest(fields.text("survey")),
-            epsilon=None if epsilon is None else rational(fields.text("epsilon")),
-            unit=Unit(
-                one_of(UnitKind, unit.text("kind")), unit.integer("max_examples", 1, MAX_EXAMPLES)
-            ),
-            neighbours=None if neighbours is None else one_of(Neighbours, neighbours),
-            model=None if model is None else digest(fields.text("model")),
-            status=one_of(Status, fields.text("status")),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,13 +107,13 @@ class Budget:
         """Read it back; anything unknown is refused."""
         fields.only(
             "kind", "data", "epsilon", "window", "unit", "delta", "split_windows",
-            "split_groups", "exact_sums", *_STAMP_FIELDS,
+            "split_groups", "exact_sums", *STAMP_FIELDS,
         )  # fmt: skip
         data, epsilon, delta = fields.get("data"), fields.get("epsilon"), fields.get("delta")
         return cls(
             data=None if data is None else fields.text("data"),
             epsilon=None if epsilon is None else rational(fields.text("epsilon")),
-            window=_window(fields),
+            window=window_from_json(fields),
             unit=one_of(UnitKind, fields.text("unit")),
             delta=None if delta is None else rational(fields.text("delta")),
             split_windows=fields.boolean("split_windows"),
@@ -262,7 +140,7 @@ class Loss:
     @classmethod
     def from_json(cls, fields: Fields) -> "Loss":
         """Read it back; anything unknown is refused."""
-        fields.only("kind", "known_entries", "known_head", *_STAMP_FIELDS)
+        fields.only("kind", "known_entries", "known_head", *STAMP_FIELDS)
         head = fields.get("known_head")
         return cls(
             fields.integer("known_entries", 0, 2**53),
@@ -286,7 +164,7 @@ class Checkpoint:
     @classmethod
     def from_json(cls, fields: Fields) -> "Checkpoint":
         """Read it back; anything unknown is refused."""
-        fields.only("kind", "state", "latest", *_STAMP_FIELDS)
+        fields.only("kind", "state", "latest", *STAMP_FIELDS)
         latest = fields.get("latest")
         return cls(
             digest(fields.text("state")),
@@ -301,7 +179,6 @@ _KINDS: Mapping[str, type[Charge | Budget | Loss | Checkpoint]] = {
     "loss": Loss,
     "checkpoint": Checkpoint,
 }
-_STAMP_FIELDS = ("time", "who", "clock_went_back")
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,19 +239,3 @@ def first_head(ledger_id: str) -> str:
 def seen_at(stamp: Stamp, latest: datetime | None) -> Stamp:
     """The stamp, marked when its clock is behind an earlier entry's."""
     return replace(stamp, clock_went_back=latest is not None and stamp.time < latest)
-
-
-def _part_json(part: Part) -> dict[str, Any]:
-    window = None if part.window.is_ever else str(part.window)
-    return {"data": part.data, "window": window, "group": part.group}
-
-
-def _part_from_json(fields: Fields) -> Part:
-    group = fields.get("group")
-    return Part(
-        fields.text("data"), _window(fields), None if group is None else fields.text("group")
-    )
-
-
-def _window(fields: Fields) -> Window:
-    return EVER if fields.get("window") is None else Window.parse(fields.text("window"))

@@ -2,17 +2,20 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from fedassay.checks import require_type, shown
 from fedassay.errors import LedgerInvalid, LedgerRolledBack, SettingInvalid
 from fedassay.ledger import composition, store
-from fedassay.ledger.budget import NO_LIMIT, Balance, decide
-from fedassay.ledger.entry import Budget, Charge, Entry, Loss, Part, Stamp, Status
+from fedassay.ledger.budget import NO_LIMIT, Balance, Tab, decide, repeats
+from fedassay.ledger.charge import Charge, Part, Status
+from fedassay.ledger.entry import Budget, Entry, Loss, Stamp
 from fedassay.ledger.high_water_mark import Mark, mark_path
+from fedassay.ledger.reservation import priced
 from fedassay.ledger.snapshot import Snapshot
+from fedassay.ledger.steps import TableDigest
 from fedassay.survey import Survey
 
 NOBODY = "not said"
@@ -86,16 +89,18 @@ class Ledger:
         who: str = NOBODY,
         again: bool = False,
         status: Status = Status.CHARGED,
+        table: TableDigest | None = None,
     ) -> Receipt:
         """Charge a survey to a part of the data, or raise `SurveyRefused`.
 
         With `again`, a survey that was charged before is charged once more instead of refused.
+        The first of two surveys is charged what both spend (`reservation`); under local
+        privacy the `table` tells that the second is answered from the same rows.
         """
         with self._writing() as writer:
-            charge = Charge.of(survey, part, status)
-            before = writer.tab(part.data, charge.key)
-            if again and charge.key in before.answered:
-                charge = Charge.of(survey, part, Status.AGAIN)
+            charge, before = _asked(writer, survey, part, status, table)
+            if again and repeats(before, charge):
+                charge = replace(charge, status=Status.AGAIN)
             decide(before, charge, again=again)
             entry = writer.append(Stamp(self.clock(), who), charge)
             balances = tuple(writer.tab(part.data).balances(part))
@@ -103,12 +108,14 @@ class Ledger:
         overlapping = sum(times for old, times in before.charges.items() if part.overlaps(old.part))
         return Receipt(entry, balances, overlapping)
 
-    def would_refuse(self, survey: Survey, part: Part, *, again: bool = False) -> None:
+    def would_refuse(
+        self, survey: Survey, part: Part, *, again: bool = False, table: TableDigest | None = None
+    ) -> None:
         """Raise now what charging this survey would raise; nothing is recorded."""
-        charge = Charge.of(survey, part, Status.CHARGED)
         with store.transaction(self.path, writable=False) as reader:
             self._check(reader)
-            decide(reader.tab(part.data, charge.key), charge, again=again)
+            charge, before = _asked(reader, survey, part, Status.CHARGED, table)
+            decide(before, charge, again=again)
 
     def budgets(self, data: str) -> tuple[Budget, ...]:
         """The budgets in force for a data id."""
@@ -216,3 +223,13 @@ class Ledger:
                 f"{place} has seen {mark.entries}, or others. Restore the newest copy; if there "
                 "is none, accept the loss: fedassay ledger accept FILE"
             )
+
+
+def _asked(
+    stored: store.Store, survey: Survey, part: Part, status: Status, table: TableDigest | None
+) -> tuple[Charge, Tab]:
+    """The charge for a survey, priced by what was charged before, and what was."""
+    seal = stored.seal(table)
+    charge = Charge.of(survey, part, status, seal)
+    before = stored.tab(part.data, *charge.keys)
+    return priced(before, charge, survey, table=seal), before

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fedassay.ledger.budget import Balance, Tab, tab_of
-from fedassay.ledger.entry import Budget, Charge, Entry, Loss, Part, first_head
+from fedassay.ledger.charge import Charge, Part
+from fedassay.ledger.entry import Budget, Entry, Loss, first_head
 from fedassay.ledger.high_water_mark import Mark
 
 
@@ -58,6 +59,11 @@ class Snapshot:
         """What is spent and left per data id and budget, anywhere or at one part's points."""
         names = self.data_ids() if data is None else [data]
         return [balance for name in names for balance in self.tab(name).balances(part)]
+
+    def reserved(self, data: str | None = None) -> list[Charge]:
+        """Charges for first surveys whose second has not been answered."""
+        names = self.data_ids() if data is None else [data]
+        return [charge for name in names for charge in self.tab(name).reserved.values()]
 
     def tab(self, data: str) -> Tab:
         """All that a decision about one data id needs."""

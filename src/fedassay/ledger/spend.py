@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 
-from fedassay.ledger.entry import Budget, Charge
+from fedassay.ledger.charge import Charge
+from fedassay.ledger.entry import Budget
 from fedassay.ledger.window import EVER, Window
 from fedassay.mechanisms import Neighbours, UnitKind
 

@@ -26,6 +26,7 @@ from fedassay.ledger.entry import (
 )
 from fedassay.ledger.high_water_mark import Mark
 from fedassay.ledger.snapshot import Snapshot
+from fedassay.ledger.steps import SALT_BYTES, TableDigest, TableSeal
 
 LEDGER_FORMAT = "fedassay.ledger/2"
 APPLICATION_ID = 0x46414C47  # "FALG"
@@ -56,7 +57,10 @@ class Store:
     Opening checks the chain from the last checkpoint on; `snapshot` checks all of it.
     """
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, path: Path, *, writable: bool = False
+    ) -> None:
+        self._is_writable = writable
         self._connection = connection
         self._path = path
         self.ledger_id = self._identity()
@@ -88,10 +92,14 @@ class Store:
         """The hash of the chain up to an entry; before the checkpoint, all of it is checked."""
         return self._heads[number] if number in self._heads else self.snapshot().head_at(number)
 
-    def tab(self, data: str, key: str = "") -> Tab:
-        """What is known of one data id, and whether the survey with this key was charged."""
+    def tab(self, data: str, *keys: str) -> Tab:
+        """What is known of one data id, and which of these keys were charged or reserved."""
         state = State(self._connection, self._hashes, str(self._path))
-        return state.tab(data, key, [entry.content for entry in self._since])
+        return state.tab(data, keys, [entry.content for entry in self._since])
+
+    def seal(self, table: TableDigest | None) -> TableSeal | None:
+        """A table's digest under the ledger's secret, which is made when it is first needed."""
+        return None if table is None else TableSeal.of(table, self._salt())
 
     def snapshot(self) -> Snapshot:
         """Everything in the file, with its whole chain checked."""
@@ -147,6 +155,21 @@ class Store:
         self._since.append(entry)
         self._heads[entry.number] = entry.head
         return entry
+
+    def _salt(self) -> bytes:
+        execute = self._connection.execute
+        if not execute("SELECT 1 FROM sqlite_master WHERE name = 'secret'").fetchone():
+            salt = secrets.token_bytes(SALT_BYTES)
+            # A reader's is forgotten: nothing can have been sealed with another one.
+            if not self._is_writable:
+                return salt
+            execute("CREATE TABLE secret (salt BLOB NOT NULL)")
+            execute("INSERT INTO secret VALUES (?)", (salt,))
+        rows = execute("SELECT salt FROM secret").fetchall()
+        if len(rows) != 1 or not isinstance(rows[0][0], bytes) or len(rows[0][0]) != SALT_BYTES:
+            raise LedgerInvalid(f"{self._path}: {_BROKEN}")
+        secret: bytes = rows[0][0]
+        return secret
 
     def _latest_time(self) -> datetime | None:
         times = [entry.stamp.time for entry in self._since]
@@ -265,7 +288,7 @@ def transaction(path: Path, *, writable: bool) -> Iterator[Store]:
     _check_kind(path)
     with _errors(path), _connected(path, mode="rw") as connection:
         connection.execute("BEGIN IMMEDIATE" if writable else "BEGIN")
-        yield Store(connection, path)
+        yield Store(connection, path, writable=writable)
         connection.execute("COMMIT")
 
 

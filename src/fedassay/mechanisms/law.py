@@ -3,7 +3,7 @@
 from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from fractions import Fraction
-from math import ceil, floor, log10
+from math import ceil, floor, isfinite, log10
 
 from fedassay.checks import (
     require_fraction,
@@ -148,12 +148,19 @@ class Guarantee:
     colluders: int = 0
     participant_epsilon: float | None = None
     """Epsilon towards one other client, who knows its own noise; None where that is no matter."""
+    total_epsilon: Fraction | None = None
+    """What both surveys spend together, where this is one of two."""
+    place: str = ""
+    """Its place among two surveys, as a sentence."""
     delta: Fraction | None = None
     """The chance that epsilon says nothing about; None where the promise is without one."""
 
     def __post_init__(self) -> None:
         if self.epsilon is not None:
             require_fraction(self.epsilon, "a guarantee's epsilon")
+        if self.total_epsilon is not None:
+            require_fraction(self.total_epsilon, "the epsilon of both surveys")
+        require_type(self.place, str, "a place among two surveys", "Say it in words.")
         if self.neighbours is not None:
             require_member(self.neighbours, Neighbours, "neighbours")
         require_type(self.unit, Unit, "a guarantee's unit")
@@ -171,11 +178,17 @@ class Guarantee:
     @property
     def strength(self) -> str:
         """Epsilon, with delta where there is one, as a sentence begins with it."""
-        if self.epsilon is None:
+        epsilon = self.in_all
+        if epsilon is None:
             return "no"
         if self.delta is None:
-            return f"{float(self.epsilon):g}"
-        return f"({float(self.epsilon):g}, {float(self.delta):g})"
+            return f"{float(epsilon):g}"
+        return f"({float(epsilon):g}, {float(self.delta):g})"
+
+    @property
+    def in_all(self) -> Fraction | None:
+        """Epsilon of this survey, and of the other one where it is one of two."""
+        return self.epsilon if self.total_epsilon is None else self.total_epsilon
 
     def __str__(self) -> str:
         return self.sentence()
@@ -193,7 +206,7 @@ class Guarantee:
         if self.neighbours is Neighbours.REPLACE:
             return (
                 f"{self.strength}-local differential privacy for {self.unit} (replace "
-                "neighbours): every report protects itself, whoever sees it."
+                f"neighbours): every report protects itself, whoever sees it.{self._place}"
             )
         withstands = f"at least {self.minimum_reports:,} reports arrive"
         if self.colluders:
@@ -201,7 +214,7 @@ class Guarantee:
         return (
             f"{self.strength}-differential privacy for {self.unit} "
             f"({self.neighbours.value} neighbours) {self._towards} while {withstands}, if you "
-            f"trust {self.trust}.{self._participants}"
+            f"trust {self.trust}.{self._place}{self._participants}"
         )
 
     @property
@@ -211,10 +224,19 @@ class Guarantee:
         return "towards outsiders"
 
     @property
+    def _place(self) -> str:
+        return f" {self.place}" if self.place else ""
+
+    @property
     def _participants(self) -> str:
         """What another client learns who takes its own noise away, rounded up."""
         if self.participant_epsilon is None or self.colluders:
             return ""
+        if not isfinite(self.participant_epsilon):
+            return (
+                " Towards another participant, who knows its own noise, no epsilon can be told "
+                "beforehand: ask for 3 reports or more, or for colluders."
+            )
         scale = 10.0 ** (2 - floor(log10(self.participant_epsilon)))
         shown = ceil(self.participant_epsilon * scale) / scale
         return f" Towards another participant, who knows its own noise, it is {shown:g}."

@@ -14,13 +14,14 @@ def plain_words(guarantee: Guarantee) -> Iterator[str]:
     Somebody to whom two cases are equally likely, and who sees what is e^epsilon times as
     likely in one as in the other, holds that one for e^epsilon / (1 + e^epsilon) likely.
     """
-    if guarantee.epsilon is None:
+    epsilon = guarantee.in_all
+    if epsilon is None:
         yield (
             "There is no noise: whoever receives the sum knows the exact counts of all clients "
             "together. Someone who knows all rows but one can work that one out."
         )
     else:
-        yield from _odds(guarantee, float(guarantee.epsilon))
+        yield from _odds(guarantee, float(epsilon))
     yield (
         "What a client holds is protected, not that it took part: which clients answered is public."
     )

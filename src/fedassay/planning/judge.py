@@ -7,9 +7,11 @@ import numpy as np
 
 from fedassay.decoding import level_variance
 from fedassay.examples import FloatArray
+from fedassay.metrics.delta_method import CLEAR_OF_NOISE
 from fedassay.metrics.roc_auc import area_gradient
 from fedassay.planning.pilot import Pilot, heard_fraction
 from fedassay.survey import OneLevel, Survey
+from fedassay.two_steps import rows_on, sums_on
 
 _QUANTILES = (0.2, 0.5, 0.8)
 
@@ -48,6 +50,17 @@ class Judge:
         logs = np.log(np.maximum(self.errors(survey), 1e-150))
         return float(2.0 * logs[0] + logs[1:].mean())
 
+    def drowns(self, survey: Survey) -> bool:
+        """Whether one of the classes as a whole would not stand clear of the noise."""
+        ones = np.ones((2, self.pilot.histogram.buckets, 1))
+        solved = np.linalg.solve(self.known + self._gained(survey), ones)
+        spreads = np.sqrt((ones * solved).sum(axis=(1, 2)))
+        return bool((self.pilot.histogram.counts.sum(axis=1) < CLEAR_OF_NOISE * spreads).any())
+
+    def _gained(self, survey: Survey) -> FloatArray:
+        heard = self.pilot.clients * float(heard_fraction(survey))
+        return _precision(survey, self.pilot, heard=heard)
+
     def errors(self, survey: Survey) -> FloatArray:
         """Standard deviations from noise: of ROC AUC, and of figures at thresholds."""
         gained = _precision(
@@ -70,12 +83,12 @@ def _precision(survey: Survey, pilot: Pilot, *, heard: float) -> FloatArray:
     )
     precision = np.zeros((2, leaves, leaves))
     for level, (mechanism, share) in enumerate(zip(survey.mechanisms, shares, strict=True)):
-        rows = survey.hierarchy.rows(level)
+        rows = rows_on(survey, level, pilot.grid)
         variance = level_variance(
             mechanism.law(),
             clients=pilot.clients,
             reports=heard * share,
-            counts=np.abs(survey.hierarchy.at_level(pilot.histogram.counts, level)),
+            counts=np.abs(sums_on(survey, level, pilot.histogram.counts, pilot.grid)),
             sampled=survey.samples_clients,
         )
         for label in (0, 1):

@@ -57,9 +57,10 @@ def two_step_error(request: SurveyRequest, scorer: Scorer) -> float:
         pilot = expected_pilot(first, counts, clients=float(clients))
         sds = np.ones(2)
         second = _second_after_noise(pilot, scorer.thresholds)
-        if second is not None:
+        judge = Judge.of(pilot, scorer.thresholds)
+        if second is not None and not judge.drowns(second):
             bias = roc_auc(ScoreHistogram(first.grid.edges, counts)).value - truth.value
-            sds = Judge.of(pilot, scorer.thresholds).errors(second)
+            sds = judge.errors(second)
             sds = np.hypot(sds, np.append(bias, np.zeros(len(sds) - 1)))
         logs = np.log(np.minimum(sds, 1.0) + 1e-12)
         errors.append(2.0 * logs[0] + logs[1:].mean())

@@ -168,10 +168,10 @@ def _sparsest(clients: int, corrupt: int, dropped: int) -> tuple[int, int, int] 
     if not any(_kept(clients, corrupt, dropped, largest - step) for step in range(0, 8, 2)):
         # Where the largest do not suffice, smaller ones need not be tried one by one.
         return None
-    for degree in range(2, largest + 1, 2):
-        if (kept := _kept(clients, corrupt, dropped, degree)) is not None:
-            return degree, *kept
-    return None
+    tried = (
+        (degree, _kept(clients, corrupt, dropped, degree)) for degree in range(2, largest + 1, 2)
+    )
+    return next(((degree, *kept) for degree, kept in tried if kept is not None), None)
 
 
 def _kept(clients: int, corrupt: int, dropped: int, degree: int) -> tuple[int, int] | None:

@@ -130,11 +130,6 @@ class Terms:
                 f"a round withstands {LEAST_CORRUPT_PERMILLE} corrupt clients in a thousand or "
                 f"more; this one only {self.corrupt_permille}. Raise corrupt_permille."
             )
-        if self.colluders < policy.colluders:
-            raise TermsRefused(
-                f"this client takes part only where {policy.colluders} others may work together "
-                f"with the server; the round withstands {self.colluders}. Raise colluders."
-            )
         if self.minimum - self.colluders < policy.smallest_cohort:
             raise TermsRefused(
                 f"this client hides only among {policy.smallest_cohort} honest ones; the round "

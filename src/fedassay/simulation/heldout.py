@@ -10,7 +10,7 @@ from fedassay.examples import IntArray, ScoredClients
 from fedassay.metrics.exact_rows import row_calibration
 from fedassay.planning.search import SurveyDesign
 from fedassay.randomness import SimulatedRandomness
-from fedassay.simulation.simulate import simulate
+from fedassay.simulation.two_steps import assess_cohort
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,10 +47,8 @@ def held_out(
     method: Method | None = None,
 ) -> HeldOut:
     """Survey one half, fit, and compare scores and calibrated scores on the other."""
-    histogram = simulate(
-        design.survey, fitting, decode_options=design.decode_options, randomness=randomness
-    )
-    calibrator = fit(histogram, method)
+    found = assess_cohort(design, fitting, thresholds=(), randomness=randomness)
+    calibrator = fit(found.histogram(), method)
     test = testing.examples
     return HeldOut(
         calibrator=calibrator,

@@ -11,7 +11,8 @@ from fedassay.examples import ScoredClients
 from fedassay.metrics.exact_rows import row_metrics
 from fedassay.planning.search import SurveyDesign
 from fedassay.randomness import SimulatedRandomness
-from fedassay.simulation.simulate import rows_counted, tally_clients
+from fedassay.simulation.simulate import rows_counted
+from fedassay.simulation.two_steps import assess_cohort
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -35,7 +36,7 @@ class SimulatedAssessment(Assessment):
     def headline(self) -> str:
         """What was simulated, and under which promise."""
         held = "each row a client" if self.clients is None else f"{self.clients:,} clients"
-        line = f"{self.rows:,} rows, {held}. {self.survey.guarantee.sentence()}"
+        line = f"{self.rows:,} rows, {held}. {self.guarantee.sentence()}"
         if self.counted < self.rows:
             most = self.survey.unit.max_examples
             line += (
@@ -63,12 +64,14 @@ def simulated_assessment(
 ) -> SimulatedAssessment:
     """One federation over the rows, as `fedassay simulate` runs its first trial."""
     (sequence,) = np.random.SeedSequence(seed).spawn(1)
-    tally = tally_clients(design.survey, cohort, randomness=SimulatedRandomness(sequence))
+    randomness = SimulatedRandomness(sequence)
+    found = assess_cohort(design, cohort, thresholds=thresholds, randomness=randomness)
     return SimulatedAssessment(
-        design.survey,
-        tally,
-        design.decode_options,
+        found.survey,
+        found.tally,
+        found.decode_options,
         thresholds,
+        found.first,
         exact_values=row_metrics(cohort.examples, thresholds),
         rows=len(cohort.examples),
         counted=rows_counted(design.survey, cohort),

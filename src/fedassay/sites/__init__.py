@@ -10,7 +10,7 @@ from fedassay.sites.effects import (
     scale_of,
     site_effects,
 )
-from fedassay.sites.heterogeneity import Heterogeneity
+from fedassay.sites.heterogeneity import Covers, Heterogeneity
 from fedassay.sites.how_many_sites import (
     expected_prediction,
     power_to_see_heterogeneity,
@@ -46,6 +46,7 @@ from fedassay.sites.tau import TauEstimator
 
 __all__ = [
     "Change",
+    "Covers",
     "ForestDisplay",
     "HeldOutSite",
     "Heterogeneity",

@@ -6,6 +6,7 @@ alone answers whether a model may be taken elsewhere.
 """
 
 from dataclasses import dataclass, field
+from enum import Enum
 from math import isnan, nan
 from typing import Any
 
@@ -14,6 +15,16 @@ from fedassay.estimate import Interval
 from fedassay.presentation import html_text
 from fedassay.sites.effects import Scale, SiteLeftOut
 from fedassay.sites.predictive import Predictive
+
+
+class Covers(Enum):
+    """What an interval is about, in the words that stand beside it wherever it is printed."""
+
+    THESE_ROWS = "the rows that were counted"
+    NEW_ROWS = "new rows of these sites"
+    MEAN = "the mean over sites like these"
+    NEW_SITE = "the true value at a new site"
+
 
 FEWEST_RELIABLE = 8
 """With fewer sites a prediction interval says so."""

@@ -174,6 +174,6 @@ def _contents(path: Path, columns: Columns, names: list[str]) -> dict[str, _Cont
                 column = column.dictionary_decode()
             if pa.types.is_nested(column.type):
                 contents.pop(name, None)
-            elif name in contents:
+            else:
                 contents[name].add(column, columns.scale)
     return contents

@@ -25,6 +25,7 @@ from fedassay.tables.values import LabelReader, scores, text
 __all__ = [
     "Columns",
     "Progress",
+    "checked_batches",
     "count_file",
     "read_clients",
     "read_reference",
@@ -37,7 +38,7 @@ def read_clients(
 ) -> ScoredClients:
     """Read a whole table."""
     labels, values, names = [], [], []
-    for batch, examples in _checked_batches(path, columns, progress):
+    for batch, examples in checked_batches(path, columns, progress):
         labels.append(examples.labels)
         values.append(examples.scores)
         if columns.client is not None:
@@ -75,12 +76,12 @@ def count_file(
     A table without rows counts as zeros: that a client holds nothing is its own affair.
     """
     counts = np.zeros((2, grid.cells), dtype=np.int64)
-    for _, examples in _checked_batches(path, columns, progress):
+    for _, examples in checked_batches(path, columns, progress):
         counts += grid.count(examples)
     return counts
 
 
-def _checked_batches(
+def checked_batches(
     path: Path, columns: Columns, progress: Progress | None
 ) -> Iterator[tuple[Any, Examples]]:
     """Batches with their examples; the label coding must be one over the whole file."""

@@ -28,7 +28,7 @@ def numbers(batch: Any, name: str) -> _Array:
     if pa.types.is_null(kind):
         return np.full(batch.num_rows, np.nan)
     if pa.types.is_decimal(kind):
-        column = column.cast("float64")
+        column = _nearest(column)
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
         raise ColumnTypeInvalid(
             f'column "{name}" must hold numbers or booleans; found type {kind}. Convert the column '
@@ -85,7 +85,7 @@ class LabelReader:
 
         kind = column.type
         if pa.types.is_decimal(kind):
-            column = column.cast("float64")
+            column = _nearest(column)
         elif pa.types.is_nested(kind) or pa.types.is_temporal(kind) or pa.types.is_binary(kind):
             raise ColumnTypeInvalid(
                 f'column "{self._name}" must hold text, numbers or booleans; found type {kind}. '
@@ -152,6 +152,11 @@ def text(batch: Any, name: str) -> Any:
             f'column "{name}" must hold names or numbers of clients; found type {column.type} '
             "(values withheld). Convert the column first."
         ) from error
+
+
+def _nearest(column: Any) -> Any:
+    """Decimals as the nearest numbers; pyarrow itself makes 0.6 a 0.6000000000000001."""
+    return column.cast("string").cast("float64")
 
 
 def _decoded(column: Any) -> Any:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from fedassay.engines.departure import Departure, slot_seconds
 from fedassay.engines.flower.from_flower import ClientApp, Context, Message
 from fedassay.engines.flower.participant import Participant, read_survey
-from fedassay.engines.flower.progress import say
+from fedassay.engines.flower.progress import say, step_words
 from fedassay.engines.flower.records import (
     Answered,
     Declined,
@@ -40,23 +40,23 @@ def respond(
     name = message.metadata.message_type.rpartition(".")[2]
     reply: Reply
     called = ""
-    slot = slot_seconds(None)
+    slot, step = slot_seconds(None), ""
     departure = Departure.begin()
     try:
         question = read_question(message)
-        slot = _slot(question)
+        slot, step = _slot(question)
         site = Site.from_config(node_config(context.node_config, context.run_config))
         called = site.agreement.data_id
         participant = Participant(site, str(context.node_id), f"run {context.run_id}")
         reply = Answered(stage(participant, question))
-        say(f"fedassay: answered stage {name} with {len(reply.payload):,} bytes.")
+        say(f"fedassay: answered stage {name}{step} with {len(reply.payload):,} bytes.")
     except FedassayError as error:
-        say(f"fedassay: declined stage {name}. {type(error).__name__}: {error}")
+        say(f"fedassay: declined stage {name}{step}. {type(error).__name__}: {error}")
         reply = _declined(error)
     except Exception as error:  # its text may quote the table
         place = _innermost(error)
         say(
-            f"fedassay: declined stage {name}. Unexpected {type(error).__name__} in {place} "
+            f"fedassay: declined stage {name}{step}. Unexpected {type(error).__name__} in {place} "
             "(text withheld). Please report it."
         )
         reply = Declined(DECLINED, _SEE_LOG)
@@ -112,12 +112,16 @@ def _declined(error: FedassayError) -> Declined:
     return Declined(DECLINED, _SEE_LOG)
 
 
-def _slot(question: Question) -> float:
-    """How long any reply to a question is held; the survey alone decides."""
+def _slot(question: Question) -> tuple[float, str]:
+    """How long any reply to a question is held, and which of two surveys it is about.
+
+    The survey alone decides.
+    """
     try:
-        return slot_seconds(read_survey(question.survey) if question.survey else None)
+        survey = read_survey(question.survey) if question.survey else None
     except FedassayError:
-        return slot_seconds(None)
+        survey = None
+    return slot_seconds(survey), "" if survey is None else step_words(survey)
 
 
 def _innermost(error: BaseException) -> str:

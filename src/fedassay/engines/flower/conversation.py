@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fedassay.engines.flower.from_flower import Grid, Message
@@ -33,6 +33,8 @@ class Conversation:
     """A site that is silent for this long at a stage has dropped out,"""
     quiet_seconds: float
     """or for this long since another site's answer, once enough have answered."""
+    step: str = ""
+    """Which of two surveys is asked, in words."""
     absent: Counter[str] = field(default_factory=Counter)
     """Why sites are missing from the result, and how many for each reason."""
     names: dict[int, str] = field(default_factory=dict)
@@ -50,6 +52,19 @@ class Conversation:
                 f"{wait_seconds:g} s. Start more SuperNodes, or wait longer (wait-seconds)."
             )
         say(f"{len(found)} sites are connected.")
+        return found
+
+    def still_there(self, sites: Sequence[int]) -> list[int]:
+        """Those of these sites that are connected, if they are enough."""
+        connected = set(self.grid.get_node_ids())
+        found = [site for site in sites if site in connected]
+        for site in set(sites) - connected:
+            self.note(site, "left after the first survey")
+        if len(found) < self.fewest:
+            raise TooFewReports(
+                f"this survey needs {self.fewest} of the {len(sites)} sites that answered the "
+                f"first; {len(found)} are connected. Wait until they are back."
+            )
         return found
 
     def ask(self, stage: str, questions: Mapping[int, Question]) -> dict[int, bytes]:
@@ -76,7 +91,10 @@ class Conversation:
             site: reply.payload for site, reply in replies.items() if isinstance(reply, Answered)
         }
         taken = time.monotonic() - begun
-        say(f"Stage {stage}: {len(answers)} of {len(questions)} sites answered in {taken:.0f} s.")
+        say(
+            f"Stage {stage}{self.step}: {len(answers)} of {len(questions)} sites answered in "
+            f"{taken:.0f} s."
+        )
         return answers
 
     def _is_over(self, begun: float, latest: float, replies: int) -> bool:

@@ -1,15 +1,14 @@
-"""One run, as the server leads it."""
+"""One survey over Flower, as the server leads it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
 
-from fedassay.assessment import Assessment
 from fedassay.decoding import require_enough
 from fedassay.engines.flower.conversation import Conversation
 from fedassay.engines.flower.from_flower import Grid
 from fedassay.engines.flower.participant import LOCAL, TRUSTED_SERVER
-from fedassay.engines.flower.progress import say
+from fedassay.engines.flower.progress import say, step_words
 from fedassay.engines.flower.records import Question
 from fedassay.engines.flower.settings import Route, RunSettings, fewest_sites
 from fedassay.engines.in_process import tally_of
@@ -24,12 +23,12 @@ from fedassay.tally import Tally, TallyBuilder
 from fedassay.wire import messages
 
 
-def federate(grid: Grid, settings: RunSettings) -> Assessment:
-    """Ask all sites, and assess what they answer together."""
-    survey = settings.survey
-    tally = OverFlower(grid, settings).tally(survey)
-    say(f"Counted {tally.clients(survey):,} reports.")
-    return Assessment(survey, tally, settings.decode_options, settings.thresholds)
+@dataclass(frozen=True, slots=True, eq=False)
+class Gathered:
+    """A tally, and the sites that are in it."""
+
+    tally: Tally
+    sites: list[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,36 +40,42 @@ class OverFlower:
 
     def tally(self, survey: Survey) -> Tally:
         """Gather sites, ask them, and add up; raises below the survey's minimum."""
-        return _tally(self.grid, replace(self.settings, survey=survey))
+        return gather(self.grid, replace(self.settings, survey=survey)).tally
 
 
-def _tally(grid: Grid, settings: RunSettings) -> Tally:
+def gather(grid: Grid, settings: RunSettings, among: Sequence[int] | None = None) -> Gathered:
+    """Ask one survey of all sites, or of those among these that are still connected."""
     survey = settings.survey
     say(
-        f"Survey {survey.fingerprint.hex()[:12]}: {survey.grid.cells:,} cells in "
-        f"{survey.hierarchy.levels} level(s). {survey.guarantee.sentence()}"
+        f"Survey {survey.fingerprint.hex()[:12]}{step_words(survey)}: {survey.grid.cells:,} cells "
+        f"in {survey.hierarchy.levels} level(s). {survey.guarantee.sentence()}"
     )
     talk = Conversation(
         grid,
         fewest_sites(survey, settings.route),
         stage_seconds=settings.stage_seconds,
         quiet_seconds=settings.quiet_seconds,
+        step=step_words(survey),
     )
-    sites = talk.gather(settings.sites, settings.wait_seconds)
+    if among is None:
+        sites = talk.gather(settings.sites, settings.wait_seconds)
+    else:
+        sites = talk.still_there(among)
     try:
         if settings.route is Route.AGGREGATED:
-            tally = aggregated(talk, settings, sites)
+            gathered = aggregated(talk, settings, sites)
         else:
-            tally = reported(talk, settings, sites)
-        require_enough(survey, tally)
+            gathered = reported(talk, settings, sites)
+        require_enough(survey, gathered.tally)
     except (RoundAborted, TooFewReports) as error:
         if talk.absent:
             raise type(error)(f"{error} Missing sites: {talk.missing()}.") from None
         raise
-    return tally
+    say(f"Counted {gathered.tally.clients(survey):,} reports.")
+    return gathered
 
 
-def aggregated(talk: Conversation, settings: RunSettings, sites: list[int]) -> Tally:
+def aggregated(talk: Conversation, settings: RunSettings, sites: list[int]) -> Gathered:
     """The sum over the survivors, by secure aggregation: keys, shares, masked, unmask."""
     survey = settings.survey
     roster = None if settings.roster is None else Roster.load(settings.roster)
@@ -116,10 +121,11 @@ def aggregated(talk: Conversation, settings: RunSettings, sites: list[int]) -> T
     if server.is_pinned:
         stage("confirm", server.survivor_messages(), server.receive_confirm)
     stage("unmask", server.unmask_requests(), server.receive_unmask)
-    return tally_of(survey, server.outcome())
+    outcome = server.outcome()
+    return Gathered(tally_of(survey, outcome), [int(site) for site in outcome.survivors])
 
 
-def reported(talk: Conversation, settings: RunSettings, sites: list[int]) -> Tally:
+def reported(talk: Conversation, settings: RunSettings, sites: list[int]) -> Gathered:
     """Add up reports that the server may see."""
     route = LOCAL
     if settings.route is Route.TRUSTED:
@@ -130,13 +136,14 @@ def reported(talk: Conversation, settings: RunSettings, sites: list[int]) -> Tal
         )
     survey = settings.survey
     question = Question(canonical(survey.to_json()), b"", route)
-    tally = Tally.zero(survey)
+    tally, counted = Tally.zero(survey), []
     for site, answer in talk.ask("report", dict.fromkeys(sites, question)).items():
         try:
             tally = tally + _site_tally(survey, answer)
+            counted.append(site)
         except FedassayError as error:
             talk.note(site, f"left out at stage report, {type(error).__name__}", str(error))
-    return tally
+    return Gathered(tally, counted)
 
 
 def _site_tally(survey: Survey, answer: bytes) -> Tally:

@@ -49,7 +49,7 @@ class Participant:
         )
         self.site.questions.ask()
         self.site.check_ledger(survey)
-        self.site.counts(survey)
+        self.site.rows(survey)
         RoundStore(self.site.rounds).begin(client)
         return client.keys()
 
@@ -93,14 +93,15 @@ class Participant:
         policy = self.site.policy(survey)
         policy.check(survey)
         self.site.questions.ask()
-        self.site.check_ledger(survey)
+        counts, table = self.site.rows(survey)
+        self.site.check_ledger(survey, table)
         answer = answer_counts(
             survey,
-            self.site.counts(survey),
+            counts,
             randomness=SystemRandomness(),
             policy=policy,
             client_id=self.site.agreement.data_id,
-            account=self.site.account(self.run),
+            account=self.site.account(self.run, table),
         )
         self.site.questions.charged()
         return answer.to_bytes()
@@ -113,7 +114,7 @@ class Participant:
         policy = self.site.policy(survey)
         client.terms.check(survey, policy)
         self.site.check_ledger(survey)
-        counts = self.site.counts(survey)
+        counts, _ = self.site.rows(survey)
         # What cannot be answered costs nothing: try the largest counters on a copy first.
         copy = SecAggClient.from_bytes(
             client.to_bytes(), self._member, randomness=SystemRandomness()

@@ -1,10 +1,12 @@
 """The ServerApp: chooses the survey, leads the sites through the stages, writes the result."""
 
 import logging
+from functools import partial
 
-from fedassay.engines.flower.federate import federate
+from fedassay.assessment import Assessment
 from fedassay.engines.flower.from_flower import Context, Grid, ServerApp
 from fedassay.engines.flower.progress import say
+from fedassay.engines.flower.run import federate
 from fedassay.engines.flower.settings import RunSettings
 from fedassay.errors import FedassayError
 
@@ -16,7 +18,7 @@ def main(grid: Grid, context: Context) -> None:
     """One run: from settings to `assessment.json`."""
     try:
         settings = RunSettings.from_config(context.run_config)
-        assessment = federate(grid, settings)
+        assessment = federate(grid, settings, keep=partial(_keep, settings))
         assessment.save(settings.output)
     except FedassayError as error:
         say(f"The run failed. {type(error).__name__}: {error}")
@@ -24,6 +26,12 @@ def main(grid: Grid, context: Context) -> None:
         logging.getLogger("flwr").addFilter(_without_traceback)
         raise
     say(f"Wrote {settings.output.resolve()}.")
+
+
+def _keep(settings: RunSettings, first: Assessment) -> None:
+    """Write what the first of two steps gathered: whatever comes, it is not lost."""
+    first.save(settings.output)
+    say(f"Wrote {settings.output.resolve()}: the first of two steps; the second follows.")
 
 
 def _without_traceback(record: logging.LogRecord) -> bool:

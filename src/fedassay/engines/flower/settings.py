@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TypeVar
 
+from fedassay.assessment import Assessment
 from fedassay.decoding import DecodeOptions
 from fedassay.engines.flower.agreement import default_colluders
 from fedassay.errors import SettingInvalid
@@ -14,6 +15,7 @@ from fedassay.mechanisms import Privacy, Unit, UnitKind
 from fedassay.planning.request import (
     LevelChoice,
     Preset,
+    Steps,
     SurveyRequest,
     check_buckets,
     check_thresholds,
@@ -22,6 +24,7 @@ from fedassay.planning.search import decode_options_for, design_survey
 from fedassay.secagg.terms import required_survivors
 from fedassay.survey import MAX_CLIENTS, Survey
 from fedassay.survey_json import load_survey
+from fedassay.survey_steps import FirstOfTwo, SecondOfTwo
 from fedassay.tables.reading import Columns, read_reference
 
 _MOST_SECONDS = 86_400
@@ -58,6 +61,8 @@ class RunSettings:
     """or for this long since another site's answer, once enough have answered."""
     output: Path
     roster: Path | None
+    first: Assessment | None = None
+    """A first step's assessment, where a run asks the second step only."""
 
     @classmethod
     def from_config(cls, config: Mapping[str, object]) -> "RunSettings":
@@ -70,10 +75,12 @@ class RunSettings:
         buckets = values.count("buckets", 2**16)
         check_buckets(buckets)
         preset = values.one_of(Preset, "preset")
-        survey_file = values.text("survey")
-        if survey_file:
-            survey = load_survey(Path(survey_file))
+        survey_file, after = values.text("survey"), values.text("after")
+        first = _first(after, survey_file) if after else None
+        if first is not None or survey_file:
+            survey = load_survey(Path(survey_file)) if first is None else first.survey
             _check_privacy(survey, privacy)
+            _check_alone(survey)
             decode_options = decode_options_for(preset, buckets)
         else:
             design = design_survey(_request(values, preset, thresholds, buckets))
@@ -93,7 +100,24 @@ class RunSettings:
             quiet_seconds=values.seconds("quiet-seconds"),
             output=Path(output),
             roster=Path(roster) if roster else None,
+            first=first,
         )
+
+
+def _first(after: str, survey_file: str) -> Assessment:
+    """The assessment of a first step that a run takes up."""
+    if survey_file:
+        raise SettingInvalid(
+            "a run asks a survey or takes up a first step; found both survey and after. "
+            "Leave one out."
+        )
+    first = Assessment.load(Path(after))
+    if not isinstance(first.survey.step, FirstOfTwo):
+        raise SettingInvalid(
+            f"{after[:200]}: a run takes up the first of two steps; this assessment is complete. "
+            "Start a new run."
+        )
+    return first
 
 
 def _request(
@@ -114,6 +138,7 @@ def _request(
         positive_rate=values.rate("positive-rate"),
         preset=preset,
         levels=values.one_of(LevelChoice, "levels"),
+        steps=values.steps(),
         height=values.count("height", 20),
         fanout=values.count("fanout", 1024),
         buckets=buckets,
@@ -145,6 +170,15 @@ def _check_privacy(survey: Survey, privacy: str) -> None:
         raise SettingInvalid(
             f"the survey file and privacy={privacy[:40]!r} disagree: the file says "
             f"{survey.guarantee.sentence()!r} Set privacy to what the file is for."
+        )
+
+
+def _check_alone(survey: Survey) -> None:
+    """Raise where a survey can only be read together with another, before anybody is asked."""
+    if isinstance(survey.step, SecondOfTwo):
+        raise SettingInvalid(
+            "the second of two surveys is read together with the first; found it alone. Name the "
+            "first one's assessment instead, from which the run makes the second: after='FILE'."
         )
 
 
@@ -218,6 +252,15 @@ class _Values:
             ) from error
         check_thresholds(found)
         return found
+
+    def steps(self) -> Steps:
+        """A number is as good as its text."""
+        number = self._config.get("steps")
+        return (
+            Steps(str(number))
+            if type(number) is int and number in (1, 2)
+            else self.one_of(Steps, "steps")
+        )
 
     def one_of(self, kind: type[_E], name: str) -> _E:
         value = self.text(name)

@@ -14,10 +14,11 @@ from fedassay.engines.flower.agreement import (
 from fedassay.engines.flower.questions import QUESTIONS_FILE, Questions
 from fedassay.errors import FileInvalid, LedgerInvalid, SettingInvalid
 from fedassay.examples import IntArray
-from fedassay.ledger import Ledger, LedgerAccount, Part
+from fedassay.ledger import Ledger, LedgerAccount, Part, TableDigest
 from fedassay.secagg.identity import Identity, Roster
 from fedassay.survey import Survey
 from fedassay.tables.reading import Columns, count_file
+from fedassay.tables.split_rows import count_split_file, splits_rows
 
 LEDGER_FILE = "ledger.db"
 ROUNDS_FOLDER = "rounds"
@@ -60,15 +61,28 @@ class Site:
             )
         return table
 
-    def counts(self, survey: Survey) -> IntArray:
-        """The site's examples per label and leaf cell."""
-        return count_file(self.table(), self.columns, survey.grid)
+    def rows(self, survey: Survey) -> tuple[IntArray, TableDigest | None]:
+        """The site's examples per label and leaf cell, those whose turn it is.
 
-    def account(self, who: str) -> LedgerAccount:
+        Where each row answers one of two surveys, also what tells the table from another.
+        """
+        if splits_rows(survey):
+            return count_split_file(self.table(), self.columns, survey, self.name)
+        return count_file(self.table(), self.columns, survey.grid), None
+
+    @property
+    def name(self) -> str:
+        """What others call this site: its name in the roster, or else its data's."""
+        identity, roster = self.identity(), self.roster()
+        if identity is None or roster is None:
+            return self.agreement.data_id
+        return roster.names[roster.index(identity.public)]
+
+    def account(self, who: str, table: TableDigest | None = None) -> LedgerAccount:
         """The ledger that is charged before anything leaves."""
         part = Part(self.agreement.data_id)
         ledger = Ledger(self.where / LEDGER_FILE)
-        return LedgerAccount(ledger, part, who=who, again=self.agreement.again)
+        return LedgerAccount(ledger, part, who=who, again=self.agreement.again, table=table)
 
     def policy(self, survey: Survey) -> ClientPolicy:
         """The client's policy for a survey."""
@@ -101,11 +115,15 @@ class Site:
                 "roster; found one. Add the other, or remove both."
             )
 
-    def check_ledger(self, survey: Survey) -> None:
-        """Raise now what charging this survey would raise later, when others count on this site."""
+    def check_ledger(self, survey: Survey, table: TableDigest | None = None) -> None:
+        """Raise now what charging this survey would raise later, when others count on this site.
+
+        The first of two surveys must fit with the second, and the second must be the one that
+        the first announced.
+        """
         account = self.account("nobody yet")
         self._check_budget(account.ledger)
-        account.ledger.would_refuse(survey, account.part, again=account.again)
+        account.ledger.would_refuse(survey, account.part, again=account.again, table=table)
 
     def _check_budget(self, ledger: Ledger) -> None:
         """Raise unless the ledger holds this site to the budget that it agreed to."""

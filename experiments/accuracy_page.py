@@ -1,0 +1,196 @@
+"""The page of accuracy: errors side by side, their ratios, and what local privacy allows."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import exp, isfinite, log, nan, pi, sqrt
+
+import numpy as np
+
+from experiments.page import markdown_table
+from experiments.trials import DEFAULT, ONE_STEP, PAPER, TWO_STEPS, Setting
+from fedassay.examples import FloatArray
+
+BARS = {"distributed 1": 4.0, "local 5": 6.0, "local 1": 4.0}
+"""How many times smaller ROC AUC's error must be than the paper preset's."""
+FAMILIES = {
+    "roc_auc": "ROC AUC",
+    "average_precision": "average precision",
+    "precision": "precision",
+    "recall": "recall",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Errors:
+    """Absolute errors on one table in one setting: design x trial x metric."""
+
+    table: str
+    setting: Setting
+    rows: int
+    positives: int
+    exact: dict[str, float]
+    designs: tuple[str, ...]
+    default: str
+    """Which of the designs is chosen when nothing is said about steps."""
+    errors: FloatArray
+
+    def of(self, design: str, family: str) -> FloatArray:
+        """A family's error in every trial: the mean over its thresholds."""
+        design = self.default if design == DEFAULT else design
+        places = [i for i, name in enumerate(self.exact) if name.partition("@")[0] == family]
+        errors: FloatArray = self.errors[self.designs.index(design)][:, places].mean(axis=1)
+        return errors
+
+    def mean(self, design: str, family: str) -> float:
+        """Over the trials that have an answer."""
+        errors = self.of(design, family)
+        answered = np.isfinite(errors)
+        return float(errors[answered].mean()) if answered.any() else nan
+
+    def log_ratio(self, design: str, family: str) -> tuple[float, float]:
+        """Log of the paper preset's mean error over a design's, and its standard error."""
+        paper, ours = (self.of(each, family) for each in (PAPER, design))
+        paper, ours = paper[np.isfinite(paper)], ours[np.isfinite(ours)]
+        if min(len(paper), len(ours)) < 2:
+            return nan, nan
+        variance = sum(
+            float(np.var(e, ddof=1)) / len(e) / float(e.mean()) ** 2 for e in (paper, ours)
+        )
+        return log(float(paper.mean()) / float(ours.mean())), sqrt(variance)
+
+    @property
+    def floor(self) -> float:
+        """The mean error of ROC AUC that randomised response cannot go below."""
+        if not self.setting.privacy.is_local or self.setting.epsilon is None:
+            return nan
+        A, grown = self.exact["roc_auc"], exp(float(self.setting.epsilon))
+        p, q = grown / (grown + 2.0), 1.0 / (grown + 2.0)
+        each = (q * (A**2 + (1.0 - A) ** 2) - (q * (1.0 - 2.0 * A)) ** 2) / (p - q) ** 2
+        sd = sqrt((self.rows - self.positives) * each) / self.positives
+        return sd * sqrt(2.0 / pi)
+
+
+def accuracy_page(found: list[Errors]) -> str:
+    """The whole page."""
+    return "\n\n".join(_sections(found)) + "\n"
+
+
+def _sections(found: list[Errors]) -> Iterator[str]:
+    sizes = sorted({each.errors.shape[1] for each in found})
+    trials = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+    yield (
+        "# Accuracy where scores crowd\n\n"
+        "Written by `python -m experiments.accuracy`; every figure comes from one run. Mean "
+        f"absolute errors over {trials} trials of each survey on each table, every row a client "
+        "of its own: four tables as they are, and three made rare (1 % positives). Precision "
+        "and recall are means over three thresholds that both surveys are asked for: the scores' "
+        "quantiles 0.5, 0.8 and 0.95. *Times* is the paper preset's error over ours, with 95 % "
+        "of the measurement's own luck (delta method on the logarithm). *Default* is what the "
+        "planner chooses when nothing is said about steps."
+    )
+    yield "## Geometric means over the tables\n\n" + _means(found)
+    yield (
+        "## The floor of local privacy\n\n"
+        "A positive must tell at least whether it is ranked high or low. Under randomised "
+        "response with three answers (negative, low, high) each of N negatives sends either of "
+        "the other two with q = 1/(e^ε + 2), and a positive its own with p = e^ε q. These add "
+        "placements 0 and 1 to the sum of U - A over P positives: a standard deviation of "
+        "sqrt(N (q (A² + (1-A)²) - q² (1-2A)²)) / ((p - q) P), about "
+        "sqrt(M e^-ε (A² + (1-A)²)) / P where ε is large; a mean absolute error is sqrt(2/π) of "
+        "it. *At the floor* is how many times smaller than the preset's that would be: where it is "
+        "below the bar, no such survey can reach the bar on that table."
+    )
+    for setting in dict.fromkeys(each.setting for each in found):
+        of_setting = [each for each in found if each.setting == setting]
+        for family, title in FAMILIES.items():
+            yield f"## {setting.name.capitalize()}: {title}\n\n" + _table(of_setting, family)
+
+
+def _means(found: list[Errors]) -> str:
+    body = []
+    for setting in dict.fromkeys(each.setting for each in found):
+        of_setting = [each for each in found if each.setting == setting]
+        for family, title in FAMILIES.items():
+            bar = BARS.get(setting.name, nan) if family == "roc_auc" else nan
+            ratios = [each.log_ratio(DEFAULT, family)[0] for each in of_setting]
+            worse = [
+                each.table
+                for each, ratio in zip(of_setting, ratios, strict=True)
+                if isfinite(ratio) and ratio < 0.0
+            ]
+            mean, error = geometric(of_setting, DEFAULT, family)
+            floors = [log(each.mean(PAPER, family) / each.floor) for each in of_setting]
+            at_floor = exp(float(np.mean(floors))) if isfinite(bar) else nan
+            body.append(
+                [
+                    setting.name,
+                    title,
+                    _times(*geometric(of_setting, ONE_STEP, family)),
+                    _times(*geometric(of_setting, TWO_STEPS, family)),
+                    _times(mean, error),
+                    f"{bar:g}" if isfinite(bar) else "",
+                    _reached(mean, error, bar),
+                    f"{at_floor:.1f}" if isfinite(at_floor) else "",
+                    ", ".join(worse) or "none",
+                ]
+            )
+    header = [
+        "setting",
+        "metric",
+        "one step",
+        "two steps",
+        "default",
+        "bar",
+        "reached",
+        "at the floor",
+        "worse than the preset on",
+    ]
+    return markdown_table(header, body)
+
+
+def geometric(found: list[Errors], design: str, family: str) -> tuple[float, float]:
+    """The mean log ratio over the tables that have one, and its standard error."""
+    ratios = [each.log_ratio(design, family) for each in found]
+    known = [(ratio, error) for ratio, error in ratios if isfinite(ratio)]
+    if not known:
+        return nan, nan
+    values, errors = zip(*known, strict=True)
+    return float(np.mean(values)), sqrt(sum(e * e for e in errors)) / len(known)
+
+
+def _reached(mean: float, error: float, bar: float) -> str:
+    if not isfinite(bar):
+        return ""
+    clear = 1.96 * error
+    if mean - clear >= log(bar):
+        return "yes"
+    return "no" if mean + clear < log(bar) else "within luck"
+
+
+def _times(mean: float, error: float) -> str:
+    if not isfinite(mean):
+        return "–"
+    low, high = (exp(mean + sign * 1.96 * error) for sign in (-1.0, 1.0))
+    return f"{exp(mean):.2f} ({low:.2f} to {high:.2f})"
+
+
+def _table(found: list[Errors], family: str) -> str:
+    has_floor = family == "roc_auc" and all(isfinite(each.floor) for each in found)
+    header = ["table", "clients", "positives", "paper", "one step", "two steps", "one: times"]
+    header += ["two: times", "without an answer (paper, one, two)"]
+    header += ["floor", "at the floor"] if has_floor else []
+    body = []
+    for each in found:
+        means = [each.mean(design, family) for design in (PAPER, ONE_STEP, TWO_STEPS)]
+        silent = [
+            float(np.isnan(each.of(design, family)).mean())
+            for design in (PAPER, ONE_STEP, TWO_STEPS)
+        ]
+        row = [each.table, f"{each.rows:,}", f"{each.positives:,}"]
+        row += [f"{mean:.5f}" for mean in means]
+        row += [_times(*each.log_ratio(design, family)) for design in (ONE_STEP, TWO_STEPS)]
+        row.append(", ".join(f"{100 * share:.0f} %" for share in silent))
+        if has_floor:
+            row += [f"{each.floor:.5f}", f"{means[0] / each.floor:.1f}"]
+        body.append(row)
+    return markdown_table(header, body)

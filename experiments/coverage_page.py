@@ -1,0 +1,173 @@
+"""The page of coverage: verdicts, the lowest share and the widest interval of every metric."""
+
+from collections.abc import Callable, Iterator
+from math import isfinite, nan
+
+from experiments.crowded import SITES, SYNTHETIC_ROWS
+from experiments.page import markdown_table
+from experiments.verdicts import (
+    AT_LEAST,
+    AT_MOST,
+    FALSE_ALARMS,
+    NEVER_WIDE,
+    Cell,
+    Trials,
+    all_cells,
+)
+
+_WHOSE = {"rows": "these rows", "population": "the population"}
+_LISTED = 60
+
+
+def coverage_page(found: list[Trials], metrics: list[str] | None = None) -> str:
+    """The whole page, from whatever trials there are."""
+    cells = all_cells(found, metrics)
+    return "\n\n".join(_sections(found, cells)) + "\n"
+
+
+def _sections(found: list[Trials], cells: list[Cell]) -> Iterator[str]:
+    sizes = sorted({len(trials.values) for trials in found})
+    trials = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+    low = sorted((cell for cell in cells if cell.is_low(len(cells))), key=lambda cell: cell.share)
+    wide = sorted(
+        (cell for cell in cells if cell.is_wide(len(cells))), key=lambda cell: -cell.width
+    )
+    below = [cell for cell in cells if cell.answers and cell.share < AT_LEAST]
+    wider = [cell for cell in cells if cell.width > AT_MOST and cell.half_width > NEVER_WIDE]
+    yield (
+        "# Coverage of 95 % intervals\n\n"
+        "Written by `python -m experiments.coverage`; every figure comes from one run. "
+        f"{trials} trials of every table in every setting. A trial draws as many rows as the "
+        "table has from it, with replacement, asks them as the planner chooses by default (two "
+        "steps where those are chosen), and reads every named metric: `interval("
+        "population=False)` is to hold the metric of the drawn rows, `interval()` that of the "
+        "table. Both are computed from sorted rows. Thresholds are 0.1, 0.5 and quantiles of the "
+        "table's scores, q50, q80 and q95, all asked for before; of made-up shapes only 0.1 and "
+        "0.5 are, and the quantiles read nevertheless, in the middle of cells. Every "
+        f"row is a client, except for the small federations of {SITES} sites. Made-up tables have "
+        f"{SYNTHETIC_ROWS:,} rows.\n\n"
+        f"- *Too low*: fewer intervals hold their value than {100 * AT_LEAST:g} % would by luck, "
+        f"by a binomial test of each of {len(cells):,} cells at {FALSE_ALARMS:g} over their "
+        f"number (Bonferroni): if all hold {100 * AT_LEAST:g} %, this page names any with a "
+        f"chance below {100 * FALSE_ALARMS:g} %.\n"
+        f"- *Too wide*: the median half-width is more than {AT_MOST:g} times 1.96 standard "
+        "deviations of the errors around their mean, which an oracle that knows the bias would "
+        "use, beyond the luck of that standard deviation, by the same rule; half-widths below "
+        f"{NEVER_WIDE:g}, which change no shown digit, are let be.\n"
+        "- *No answer*: the outcome is “not enough data” or “too coarse”; shares are of those "
+        "that answer."
+    )
+    yield (
+        "## Verdict\n\n"
+        f"{len(low)} of {len(cells):,} cells are too low, {len(wide)} too wide. Luck included, "
+        f"{len(below)} have a share below {100 * AT_LEAST:g} %, and {len(wider)} are more than "
+        f"{AT_MOST:g} times as wide as the oracle's."
+    )
+    yield "### By setting\n\n" + _by(cells, lambda cell: cell.setting, "setting")
+    yield "### By metric\n\n" + _by(cells, lambda cell: cell.metric.partition("@")[0], "metric")
+    yield "### By kind\n\n" + _by(cells, lambda cell: cell.kind, "metrics")
+    yield "### By table\n\n" + _by(cells, lambda cell: cell.table, "table")
+    yield f"### Too low\n\n{_listed(low)}"
+    asked = [cell for cell in wide if "another" not in cell.kind]
+    yield (
+        f"### Too wide\n\nBesides {len(wide) - len(asked)} at thresholds in the middle of a "
+        f"cell, where an oracle knows what the survey did not ask:\n\n{_listed(asked)}"
+    )
+    for setting in dict.fromkeys(trials.setting for trials in found):
+        of_setting = [cell for cell in cells if cell.setting == setting]
+        yield from _setting(setting, of_setting)
+
+
+def _those(cells: list[Cell], verdict: Callable[[Cell, int], bool]) -> list[Cell]:
+    return [cell for cell in cells if verdict(cell, len(cells))]
+
+
+def _by(cells: list[Cell], key: Callable[[Cell], str], title: str) -> str:
+    body = []
+    for group in dict.fromkeys(map(key, cells)):
+        inside = [cell for cell in cells if key(cell) == group]
+        trials = sum(cell.trials for cell in inside)
+        body.append(
+            [
+                group,
+                str(len(inside)),
+                str(sum(cell.is_low(len(cells)) for cell in inside)),
+                str(sum(cell.is_wide(len(cells)) for cell in inside)),
+                _percent(min((cell.share for cell in inside if cell.answers), default=nan)),
+                _percent(sum(cell.not_enough for cell in inside) / trials),
+                _percent(sum(cell.too_coarse for cell in inside) / trials),
+            ]
+        )
+    header = [title, "cells", "too low", "too wide", "lowest share", "not enough", "too coarse"]
+    return markdown_table(header, body)
+
+
+def _listed(cells: list[Cell]) -> str:
+    if not cells:
+        return "None."
+    header = [
+        "table",
+        "setting",
+        "metric",
+        "of",
+        "held",
+        "half-width",
+        "over the oracle's",
+        "mean error",
+    ]
+    body = [
+        [
+            cell.table,
+            cell.setting,
+            cell.metric,
+            _WHOSE[cell.whose],
+            f"{_percent(cell.share)} of {cell.answers}",
+            f"{cell.half_width:.2g}",
+            f"{cell.width:.2f}",
+            f"{cell.bias:+.2g}",
+        ]
+        for cell in cells[:_LISTED]
+    ]
+    more = len(cells) - _LISTED
+    rest = f"\n\nand {more} more, less far off" if more > 0 else ""
+    return markdown_table(header, body) + rest
+
+
+def _setting(setting: str, cells: list[Cell]) -> Iterator[str]:
+    """For each table and metric the lowest share, and the median width over the oracle's."""
+    metrics = list(dict.fromkeys(cell.metric.partition("@")[0] for cell in cells))
+    for whose, title in _WHOSE.items():
+        body = []
+        for table in dict.fromkeys(cell.table for cell in cells):
+            row = [table]
+            for metric in metrics:
+                of_metric = [
+                    cell
+                    for cell in cells
+                    if (cell.table, cell.whose) == (table, whose)
+                    and cell.metric.partition("@")[0] == metric
+                ]
+                row.append(_entry(of_metric))
+            body.append(row)
+        yield (
+            f"## {setting.capitalize()}, {title}\n\nThe lowest share that held over the "
+            "thresholds, and the largest median half-width over the oracle's; in brackets the "
+            "share without an answer.\n\n" + markdown_table(["table", *metrics], body)
+        )
+
+
+def _entry(cells: list[Cell]) -> str:
+    trials = sum(cell.trials for cell in cells)
+    if not trials:
+        return "–"
+    silent = sum(cell.trials - cell.answers for cell in cells) / trials
+    share = min((cell.share for cell in cells if cell.answers), default=nan)
+    widths = [cell.width for cell in cells if cell.answers and cell.half_width > NEVER_WIDE]
+    width = max((width for width in widths if isfinite(width)), default=nan)
+    times = f" {width:.1f}×" if isfinite(width) else ""
+    none = f" ({_percent(silent)})" if silent else ""
+    return f"{_percent(share)}{times}{none}" if isfinite(share) else f"none{none}"
+
+
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.0f} %" if isfinite(share) else "–"

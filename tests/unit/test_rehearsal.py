@@ -1,0 +1,75 @@
+"""One survey or two: chosen by predicted errors, refused where two cannot be."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from fedassay.errors import SettingInvalid
+from fedassay.examples import Examples
+from fedassay.mechanisms import Privacy
+from fedassay.planning.forecast import model_for
+from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest
+from fedassay.planning.search import design_survey, rebuilt_design, steps_for
+from fedassay.planning.solve import predicted
+from fedassay.survey_steps import FirstOfTwo
+
+AUTO = SurveyRequest(
+    privacy=Privacy.DISTRIBUTED, epsilon=Fraction(1), clients=200_000, steps=Steps.AUTO
+)
+REFERENCE = Examples([0, 1] * 500, np.linspace(0.001, 0.999, 1000))
+
+
+def test_many_clients_whose_scores_nobody_knows_are_asked_in_two_steps() -> None:
+    design = design_survey(AUTO)
+    assert isinstance(design.survey.step, FirstOfTwo)
+    assert design.second is not None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"reference": REFERENCE},
+        {"preset": Preset.PAPER},
+        {"height": 6},
+        {"levels": LevelChoice.BATCHES},
+        {"privacy": Privacy.SECURE, "epsilon": None},
+    ],
+)
+def test_what_only_one_survey_can_keep_is_asked_in_one(changes: dict[str, object]) -> None:
+    request = replace(AUTO, **changes)  # type: ignore[arg-type]
+    assert steps_for(request) is Steps.ONE
+    assert design_survey(request).survey.step is None
+    with pytest.raises(SettingInvalid, match="does not go with two steps"):
+        replace(request, steps=Steps.TWO)
+
+
+@pytest.mark.parametrize("clients", [40, 300])
+def test_few_clients_are_asked_once(clients: int) -> None:
+    assert steps_for(replace(AUTO, clients=clients, epsilon=Fraction(1, 10))) is Steps.ONE
+
+
+def test_a_rare_event_sharpens_the_choice() -> None:
+    """Ten thousand rare events, well told apart: even cells would hold all in the first."""
+    request = replace(AUTO, clients=1_000_000, positive_rate=0.01, auc=0.97)
+    assert steps_for(request) is Steps.TWO
+
+
+def test_two_steps_on_request_are_two_steps() -> None:
+    design = design_survey(replace(AUTO, clients=300, steps=Steps.TWO))
+    assert isinstance(design.survey.step, FirstOfTwo)
+
+
+def test_the_predicted_error_falls_with_epsilon_for_the_same_cells() -> None:
+    request = replace(AUTO, steps=Steps.TWO)
+    design = design_survey(request)
+    errors = []
+    for epsilon in (Fraction(1, 4), Fraction(1), Fraction(4)):
+        asked = replace(request, epsilon=epsilon)
+        again = rebuilt_design(asked, design)
+        assert again.survey.total_epsilon == epsilon
+        errors.append(predicted(asked, again, "roc_auc", model=model_for(request)).noise_sd)
+    # Noise is proportional to 1/epsilon while it is large against whole numbers.
+    assert errors[0] / errors[1] == pytest.approx(4.0, rel=0.03)
+    assert errors[1] > errors[2] > 0.0
