@@ -176,8 +176,8 @@ def unless_too_coarse(estimate: Estimate, of: str, span: float) -> Estimate:
         binning_bound=estimate.binning_bound,
         binning_sd=estimate.binning_sd,
         reason="the grid is too coarse for these scores: where they lie inside its cells moves "
-        f"{of} by up to {min(reach, span):.2g} either way. Run a second step (--steps 2), or give a "
-        "reference.",
+        f"{of} by up to {min(reach, span):.2g} either way. Run a second step (--steps 2), or "
+        "give a reference.",
     )
 
 

@@ -185,7 +185,7 @@ def _mean_loss(histogram: ScoreHistogram, losses: Callable[[FloatArray], _Losses
 def _crowded(histogram: ScoreHistogram) -> FloatArray:
     """What the end buckets hold beyond the density beside them, label x bucket.
 
-    It may all lie at exactly 0 or 1, where a loss is largest. Noise alone is no crowd.
+    It may all lie at exactly 0 or 1, where a loss is largest. Neither noise nor chance is a crowd.
     """
     crowded = np.zeros_like(histogram.counts)
     if histogram.buckets < 2:
@@ -193,8 +193,9 @@ def _crowded(histogram: ScoreHistogram) -> FloatArray:
     density = np.maximum(histogram.counts, 0.0) / histogram.widths
     clear = CLEAR_OF_NOISE * cell_noise_sd(histogram)
     for end, beside in ((0, 1), (-1, -2)):
-        flat = density[:, beside] * histogram.widths[end]
-        crowded[:, end] = np.maximum(histogram.counts[:, end] - flat - clear, 0.0)
+        here = np.maximum(histogram.counts[:, end], 0.0)
+        flat = density[:, beside] * histogram.widths[end] + 2.0 * np.sqrt(here)
+        crowded[:, end] = np.maximum(here - flat - clear, 0.0)
     return crowded
 
 
