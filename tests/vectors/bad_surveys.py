@@ -46,6 +46,11 @@ def weighted_locally(content: Any) -> None:
     content["mechanisms"][1] = content["mechanisms"][0]
 
 
+def five_levels(content: Any) -> None:
+    content["hierarchy"]["levels"] *= 2
+    content["mechanisms"] = [{"kind": "polya", "epsilon": "1/10"}] * 5
+
+
 BAD: list[tuple[str, str, str, Change]] = [
     ("another version", OUE, "expected format", put("format", value="fedassay.survey/3")),
     ("no format", OUE, "expected format", drop("format")),
@@ -193,6 +198,7 @@ BAD: list[tuple[str, str, str, Change]] = [
      put("step", "total_epsilon", value="3/5")),
     ("half of the clients, where noise is shared", SHARED, "all clients answer both",
      put("step", "client_fraction", value="1/2")),
+    ("many levels of shared noise", WEIGHTED, "at most 4 levels", five_levels),
     ("exact sums in two steps", TREE, "exact sums need no second",
      put("step", value={"kind": "first", "total_epsilon": "1", "client_fraction": "1"})),
 ]  # fmt: skip

@@ -6,11 +6,19 @@ import { Refused, check } from "./refused.js";
 import { join } from "./wire.js";
 
 const WHOLE = { top: 1n, bottom: 1n };
+// What a participant learns of both stays bounded.
+const MOST_SHARED_LEVELS = 4;
 
 /** Read the place of a survey: { isFirst, totalEpsilon, share, first }; null where it stands alone. */
-export function stepOf(content, { privacy, epsilon, hierarchy }) {
+export function stepOf(content, { privacy, epsilon, hierarchy, levels }) {
   const step = content === undefined ? null : readStep(content);
-  if (step !== null) checkSpent(step, epsilon, privacy === "local");
+  if (step !== null) {
+    checkSpent(step, epsilon, privacy === "local");
+    check(
+      privacy === "local" || levels <= MOST_SHARED_LEVELS,
+      `each of two surveys has at most ${MOST_SHARED_LEVELS} levels where noise is shared`,
+    );
+  }
   check(
     (hierarchy.kind === "cuts") === (step !== null && !step.isFirst),
     "levels are chosen for the second of two surveys, and only for that",

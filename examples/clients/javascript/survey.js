@@ -51,7 +51,7 @@ export async function readSurvey(bytes) {
   );
   const epsilon = epsilonOf(mechanisms, policy);
   const { privacy, hierarchy } = content;
-  const step = stepOf(content.step, { privacy, epsilon, hierarchy });
+  const step = stepOf(content.step, { privacy, epsilon, hierarchy, levels: levels.length });
   return {
     content,
     fingerprint: await sha256(new TextEncoder().encode(canonical(content))),

@@ -108,14 +108,15 @@ def ks(histogram: ScoreHistogram) -> Estimate:
         1.0 - tied
     )
     peak = int(np.argmax(reached))
-    chance = (np.maximum(histogram.counts[:, peak], 0.0) / np.array([N, P]) ** 2).sum() / 4.0
+    by_class = np.maximum(histogram.counts[:, peak], 0.0) / np.array([N, P]) ** 2
+    chance = min(sqrt(by_class.sum()) / 2.0, max(float(furthest[peak] - ends[peak]), 0.0))
     possible = max(float(reached[peak]) - largest, value - largest)
     estimate = Estimate(
         value=value - bias,
         noise_sd=noise_sd,
         sampling_sd=sqrt(sampling_variance(histogram, _gap_gradient(histogram))),
         binning_bound=max(float(furthest.max()), value) - largest + abs(bias),
-        binning_sd=hypot(possible / REACH, sqrt(chance)),
+        binning_sd=hypot(possible / REACH, chance),
     )
     return unless_too_coarse(estimate, "the largest gap", 1.0)
 

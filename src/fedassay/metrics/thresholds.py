@@ -310,7 +310,9 @@ def from_confusion(
         shape=kind.shape,
         trials=kind.trials,
     )
-    return unless_too_coarse(estimate, f"the figure at {at.threshold:.4g}", kind.span)
+    # A ratio without a largest value says nothing when half of it either way is possible.
+    span = 2.0 * abs(centre) if kind.shape is Shape.LOG else kind.span
+    return unless_too_coarse(estimate, f"the figure at {at.threshold:.4g}", span)
 
 
 def _noise_sd(at: Confusion, slope: tuple[float, ...]) -> float:
