@@ -130,7 +130,7 @@ def _chosen(given: list[str] | None, known: tuple[str, ...]) -> tuple[str, ...]:
     unknown = set(given or ()) - set(known)
     if unknown:
         raise SystemExit(f"unknown: {', '.join(sorted(unknown))}; known are {', '.join(known)}")
-    return tuple(name for name in known if not given or name in given)
+    return tuple(given or known)
 
 
 def main() -> None:
