@@ -115,3 +115,11 @@ def test_noise_of_a_wrong_size_is_rejected(table: str, setting: Setting, factor:
         for truth, each in answered(table, setting, "prevalence")
     ]
     assert not spreads(wrong)
+
+
+def test_intervals_that_ignore_what_cells_hide_are_rejected() -> None:
+    """The twin: spikes inside few cells move ROC AUC by more than the noise does."""
+    found = answered("spikes", CASES["spikes"], "roc_auc")
+    ignored = [(truth, replace(each, binning_sd=0.0)) for truth, each in found]
+    assert holds(found, None)
+    assert not holds(ignored, None)
