@@ -28,6 +28,7 @@ from fedassay.survey_json import survey_from_bytes
 from fedassay.tally import Tally
 from fedassay.tally_file import KeptTally
 from tests.secagg import Federation, members_of
+from tests.steps import first_local, first_shared, second_local, second_shared
 from tests.surveys import local_survey, small_survey
 
 HEADER_BYTES = 40
@@ -36,6 +37,7 @@ HOSTILE: tuple[Any, ...] = (
     None, True, -1, 0, 1, 2**31, 2**63, 10**40, 10**400, -(10**400), 1e308, 0.5,
     "", "x", "1/0", "1/3", "oue", "z" * 2000,
     [], {}, [0], ["1"], [[]], {"kind": "x"}, [0.0, 0.5, 1.0], [2, 2],
+    [[0], [0]], [[[0, 2], [0]]], [[1] * 6, [-1] * 6], {"kind": "first"}, "ab" * 32,
 )  # fmt: skip
 
 
@@ -187,7 +189,9 @@ def _documents() -> list[Target]:
         parameters={"slope": 1.5, "intercept": -0.25},
     )  # fmt: skip
     calibrator = json.dumps(fitted.to_json()).encode()
-    surveys = tuple(json.dumps(survey.to_json()).encode() for survey in (tree, local))
+    first, also = first_shared(), first_local()
+    stepped = (first, second_shared(first), also, second_local(also))
+    surveys = tuple(json.dumps(each.to_json()).encode() for each in (tree, local, *stepped))
     return [
         Target("terms", Terms.from_bytes, (terms.to_bytes(),), mutated),
         Target("client state", ClientState.from_bytes, tuple(states), mutated_json),

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 from fedassay import Grid, Hierarchy, Polya, Survey, Unit
 from fedassay.cut_levels import CutLevels
+from fedassay.hierarchy import fanouts_for
 from fedassay.mechanisms import AnyMechanism, Privacy, RandomizedResponse, UnaryEncoding
 from fedassay.survey import EveryLevel, OneLevel
 from fedassay.survey_steps import FirstOfTwo, SecondOfTwo
@@ -25,7 +26,7 @@ def first_shared(
     unit: Unit = ROW,
 ) -> Survey:
     """Distributed privacy: every level of a tree spends as much."""
-    hierarchy = Hierarchy.regular(leaves, 3)
+    hierarchy = Hierarchy(leaves, fanouts_for(leaves, 2))
     each = epsilon / hierarchy.levels
     return Survey(
         privacy=Privacy.DISTRIBUTED,
@@ -73,7 +74,7 @@ def first_local(
     allow_empty: bool = False,
 ) -> Survey:
     """Local privacy: some of the clients, with the whole epsilon."""
-    hierarchy = Hierarchy.regular(leaves, 3)
+    hierarchy = Hierarchy(leaves, fanouts_for(leaves, 2))
     return Survey(
         privacy=Privacy.LOCAL,
         grid=Grid.uniform(leaves),

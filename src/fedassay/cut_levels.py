@@ -21,7 +21,8 @@ from fedassay.hierarchy import (
 
 MAX_CUT_LEAVES = 2**11
 MAX_CUT_LEVELS = 2**5
-"""All cuts of all levels are at most 2^17 numbers, which any survey's file may hold."""
+MAX_CUT_CELLS = 2**13
+"""Of all levels together: the rows of a fit over them take 256 MiB, and their cuts fit a file."""
 MAX_WEIGHT = 2**10
 """A weighted counter of 2 million examples stays below 2^31."""
 
@@ -38,7 +39,7 @@ class CutLevels(Levels):
     it by at most the largest weight, which is that level's sensitivity.
 
     Differs: the paper's cells are those of one tree. Cells that were chosen after a first
-    survey feel several times less noise (docs/adr/0017-surveys-in-two-steps.md).
+    survey feel several times less noise (docs/adr/0018-surveys-in-two-steps.md).
 
     >>> levels = CutLevels(4, cuts=(((0, 2), (0,)),), weights=((0, 0, 0, 0), (-3, -1, 1, 3)))
     >>> levels.at_level(np.array([[5, 1, 1, 1], [1, 1, 2, 2]]), 0).tolist()
@@ -69,6 +70,11 @@ class CutLevels(Levels):
         if self.weights is not None:
             _check_weights(self.weights, self.leaves)
             cells += (1,)
+        if sum(cells) > MAX_CUT_CELLS:
+            raise SettingInvalid(
+                f"chosen levels have at most {MAX_CUT_CELLS:,} cells together; found "
+                f"{sum(cells):,}. Drop some."
+            )
         object.__setattr__(self, "cells_per_level", cells)
 
     def is_weighted(self, level: int) -> bool:

@@ -12,6 +12,7 @@ from fedassay.extras import needed_for
 from fedassay.presentation import html_text
 
 _FEWEST_DIGITS, _MOST_DIGITS = 3, 6
+_LARGEST_EXPONENT = 300.0
 _SDS = ("noise_sd", "sampling_sd", "binning_bound", "binning_sd")
 
 
@@ -24,6 +25,8 @@ class Shape(Enum):
     """Wilson's score interval for a proportion, widened by noise."""
     LOGIT = "logit"
     """Symmetric on the log-odds scale, for areas between 0 and 1."""
+    LOG = "log"
+    """Symmetric on the logarithmic scale, for ratios above 0."""
 
 
 class Interval(NamedTuple):
@@ -118,6 +121,9 @@ class Estimate:
         half = z * sqrt(rest + self.sampling_sd**2)
         if self.shape is Shape.LOGIT and 0.0 < self.value < 1.0:
             return _logit_interval(self.value, half)
+        if self.shape is Shape.LOG and self.value > 0.0:
+            factor = exp(min(half / self.value, _LARGEST_EXPONENT))
+            return Interval(self.value / factor, self.value * factor)
         return Interval(self.value - half, self.value + half)
 
 

@@ -7,7 +7,8 @@ import numpy as np
 from fedassay.checks import require_type
 from fedassay.decoding import DecodeOptions, debiased, decode, level_variance, require_enough
 from fedassay.errors import SettingInvalid, SurveyMismatch
-from fedassay.examples import FloatArray
+from fedassay.examples import FloatArray, IntArray
+from fedassay.grid import Grid
 from fedassay.histogram import ScoreHistogram
 from fedassay.mechanisms import Guarantee
 from fedassay.noise import DenseNoise
@@ -41,12 +42,17 @@ def check_pair(first: Survey, second: Survey) -> None:
             f"the second survey follows {second.step.first.hex()[:12]}; this first one is "
             f"{first.fingerprint.hex()[:12]}. Pass the assessment that it was made from."
         )
-    same = ("privacy", "grid", "unit", "allow_empty", "model_digest", "colluders")
+    same = ("privacy", "unit", "allow_empty", "model_digest", "colluders")
     other = [name for name in same if getattr(first, name) != getattr(second, name)]
     if other:
         raise SurveyMismatch(
             f"both surveys have the same {', '.join(same)}; {', '.join(other)} differ. "
             "Make the second with fedassay survey new --after first-assessment.json."
+        )
+    if not np.isin(first.grid.edges, second.grid.edges).all():
+        raise SurveyMismatch(
+            "the second survey keeps every edge of the first, and may add some; this one lacks "
+            "some. Make it with fedassay survey new --after first-assessment.json."
         )
     spent = [survey.epsilon for survey in (first, second) if survey.epsilon is not None]
     total = max(spent) if first.is_local else sum(spent)
@@ -124,14 +130,14 @@ def decode_two(
         for survey, tally in pair
     ]
     counts = decode(first, first_tally, decode_options=DecodeOptions()).counts
-    counts = counts * (clients / heard[0])
+    counts = spread_over(first.grid, second.grid, counts * (clients / heard[0]))
     passes = 2 if first.samples_clients else 1
     for _ in range(passes):
         observed = [
             Observed(
-                survey.hierarchy.rows(level),
+                rows_on(survey, level, second.grid),
                 values[step][level],
-                _variances(survey, tally, level, counts, clients=clients),
+                _variances(survey, tally, level, counts, second.grid, clients=clients),
             )
             for step, (survey, tally) in enumerate(pair)
             for level in range(survey.hierarchy.levels)
@@ -139,15 +145,48 @@ def decode_two(
         counts, covariance = fit_leaves(observed, total=total)
     epsilon = float(second.epsilon) if second.is_local and second.epsilon else None
     noise = DenseNoise(covariance, counts if first.samples_clients else None, epsilon)
-    return ScoreHistogram(first.grid.edges, counts, noise, decode_options.smooth)
+    return ScoreHistogram(second.grid.edges, counts, noise, decode_options.smooth)
+
+
+def leaf_of(coarse: Grid, fine: Grid) -> IntArray:
+    """The leaf of a grid that each leaf of a finer one lies in.
+
+    >>> leaf_of(Grid.uniform(2), Grid.uniform(4)).tolist()
+    [0, 0, 1, 1]
+    """
+    return np.searchsorted(coarse.edges, fine.edges[:-1], side="right") - 1
+
+
+def spread_over(coarse: Grid, fine: Grid, counts: FloatArray) -> FloatArray:
+    """Counts (label x leaf) of a grid on a finer one, evenly where it cuts a leaf.
+
+    >>> spread_over(Grid.uniform(1), Grid.uniform(2), np.array([[4.0], [2.0]])).tolist()
+    [[2.0, 2.0], [1.0, 1.0]]
+    """
+    leaf = leaf_of(coarse, fine)
+    return counts[:, leaf] / np.bincount(leaf)[leaf]
+
+
+def rows_on(survey: Survey, level: int, grid: Grid) -> FloatArray:
+    """How each counter of a level adds up the leaves of the survey's grid, or of a finer one."""
+    rows = survey.hierarchy.rows(level)
+    return rows if survey.grid == grid else rows[:, :, leaf_of(survey.grid, grid)]
+
+
+def sums_on(survey: Survey, level: int, counts: FloatArray, grid: Grid) -> FloatArray:
+    """A level's counters for counts (label x leaf) on the survey's grid, or on a finer one."""
+    if survey.grid != grid:
+        starts = np.searchsorted(leaf_of(survey.grid, grid), np.arange(survey.grid.cells))
+        counts = np.add.reduceat(counts, starts, axis=1)
+    return survey.hierarchy.at_level(counts, level)
 
 
 def _variances(
-    survey: Survey, tally: Tally, level: int, leaves: FloatArray, *, clients: float
+    survey: Survey, tally: Tally, level: int, leaves: FloatArray, grid: Grid, *, clients: float
 ) -> FloatArray:
     """Of a level's debiased counts, scaled to so many clients."""
     heard = tally.reports[level]
-    held = survey.hierarchy.at_level(leaves, level)
+    held = sums_on(survey, level, leaves, grid)
     variance = level_variance(
         survey.mechanisms[level].law(),
         clients=clients,

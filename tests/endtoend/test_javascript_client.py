@@ -11,20 +11,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedassay import Grid, Hierarchy, Survey, Tally
+from fedassay import DecodeOptions, Grid, Hierarchy, Survey, Tally
 from fedassay.cli import main
+from fedassay.cut_levels import CutLevels
 from fedassay.errors import FedassayError
 from fedassay.files import canonical, parse_json
 from fedassay.hierarchy import Interleaved
-from fedassay.level_draw import hashed_level
+from fedassay.level_draw import hashed_level, rows_of_step
 from fedassay.mechanisms import Privacy, UnitKind
 from fedassay.planning.candidates import LEAVES, THOROUGH, candidate_grids, candidate_surveys
 from fedassay.planning.request import Preset, SurveyRequest
 from fedassay.planning.search import design_survey
 from fedassay.survey import OneLevel
 from fedassay.survey_json import survey_from_json
+from fedassay.two_steps import decode_two
 from fedassay.wire import messages
 from tests.node import CLIENT, SCRIPTS, run_node
+from tests.steps import first_local, second_local
 from tests.vectors.surveys import LOCAL, SURVEYS, local, secure
 
 ROWS = 3000
@@ -225,10 +228,28 @@ def test_both_clients_refuse_the_same_surveys() -> None:
     assert disagreed == []
 
 
+def test_both_clients_refuse_more_chosen_cells_than_a_fit_takes() -> None:
+    first = first_local(leaves=2048)
+    leaf = tuple(range(2048))
+    texts = []
+    for levels in (4, 5):
+        survey = second_local(first, CutLevels(2048, ((leaf, leaf),) * 4), kinds="oue oue oue oue")
+        content = survey.to_json()
+        content["hierarchy"]["levels"] = [[list(leaf), list(leaf)]] * levels
+        content["mechanisms"] = content["mechanisms"][:1] * levels
+        content["level_policy"]["client_fractions"] = [str(Fraction(1, levels))] * levels
+        texts.append(canonical(content))
+    allowed, refused = node_verdicts(texts)
+    assert allowed == survey_from_json(parse_json(texts[0], "survey")).fingerprint.hex()
+    assert "8192 cells together" in refused
+    with pytest.raises(FedassayError, match="8,192 cells together"):
+        survey_from_json(parse_json(texts[1], "survey"))
+
+
 # --- the command line -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sorted(LOCAL))
+@pytest.mark.parametrize("name", sorted(name for name in LOCAL if LOCAL[name].step is None))
 def test_a_report_file_from_node_is_tallied(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -258,6 +279,34 @@ def test_a_report_file_from_node_is_tallied(
     per_client = 1 if survey.unit.kind is UnitKind.CLIENT else ROWS
     assert sum(tally.reports) == len(ids) * per_client
     assert output.exists()
+
+
+def test_each_row_answers_one_of_two_surveys_from_node(tmp_path: Path) -> None:
+    first, second = LOCAL["first of two, by hash"], LOCAL["second of two, cells for each label"]
+    rows = list(zip(*random_rows(np.random.default_rng(6)), strict=True))
+    lines = [f"{label},{score}" for label, score in rows]
+    (tmp_path / "scores.csv").write_text("\n".join(["label,score", *lines, ""]))
+    ids, tallies = one_id_for_each_level(first), []
+    for survey in (first, second):
+        survey.save(tmp_path / "survey.json")
+        tally = Tally.zero(survey)
+        for client_id in ids:
+            (tmp_path / "report.fa").unlink(missing_ok=True)
+            files = [tmp_path / file for file in ("survey.json", "scores.csv", "report.fa")]
+            limits = ["--largest-epsilon", "5"]
+            without = run_node(CLIENT / "answer.js", *files, *limits)
+            assert "found no" in without.stderr
+            done = run_node(CLIENT / "answer.js", *files, *limits, "--client-id", client_id)
+            assert done.returncode == 0, done.stderr
+            sent = BytesIO((tmp_path / "report.fa").read_bytes())
+            tally = tally + Tally.of(survey, messages(sent, survey))
+        asked = sum(int(rows_of_step(survey, each, range(ROWS)).sum()) for each in ids)
+        assert sum(tally.reports) == asked
+        tallies.append(tally)
+    assert sum(sum(tally.reports) for tally in tallies) == len(ids) * ROWS
+    options = DecodeOptions()
+    histogram = decode_two(first, tallies[0], second, tallies[1], decode_options=options)
+    assert histogram.total == pytest.approx(len(ids) * ROWS)
 
 
 def random_rows(generator: np.random.Generator) -> tuple[list[int], list[float]]:

@@ -1,7 +1,6 @@
 """Levels chosen after a look: cells of their own for each label, and weighted sums."""
 
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 
 from fedassay import Grid, Hierarchy
 from fedassay.cut_levels import (
+    MAX_CUT_CELLS,
     MAX_CUT_LEAVES,
     MAX_CUT_LEVELS,
     MAX_WEIGHT,
@@ -203,12 +203,15 @@ HOSTILE: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("changed", HOSTILE, ids=lambda changed: repr(changed)[:50])
 def test_hostile_levels_are_refused_as_a_file(changed: dict[str, Any]) -> None:
-    content = second_shared(first_shared()).to_json()
+    content = second_shared(first_shared(), CutLevels(6, CUTS[:1], WEIGHTS)).to_json()
     survey_from_json(content)
     hostile = {**content, "hierarchy": {**content["hierarchy"], **changed}}
     with pytest.raises(FileInvalid) as caught:
         survey_from_json(hostile)
     assert len(str(caught.value)) < 400
+    # Not because other levels would need other mechanisms.
+    if changed.get("levels") != []:
+        assert "one mechanism per level" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["kind", "levels"])
@@ -276,19 +279,35 @@ def test_levels_over_other_leaves_than_the_grids_are_refused() -> None:
 def test_the_largest_chosen_levels_fit_into_a_survey_file() -> None:
     """Whatever can be made can be read: bytes, lists and items all stay within their limits."""
     leaf = tuple(range(MAX_CUT_LEAVES))
-    levels = CutLevels(
-        MAX_CUT_LEAVES,
-        ((leaf, leaf),) * (MAX_CUT_LEVELS - 1),
-        ((-MAX_WEIGHT,) * MAX_CUT_LEAVES,) * 2,
-    )
     edges = np.arange(MAX_CUT_LEAVES + 1) / MAX_CUT_LEAVES
     edges[1:-1] += 1e-7 / 3
-    first = first_shared(leaves=MAX_CUT_LEAVES, epsilon=Fraction(7, 31))
-    assert first.grid.cells == Grid.explicit(edges).cells
     listed = {"grid": Grid.explicit(edges).to_json()}
-    survey = second_shared(first, levels)
-    for content in (survey.to_json(), survey.to_json() | listed):
-        assert survey_from_bytes(canonical(content)).hierarchy == levels
+    some = leaf[:1] + leaf[-MAX_CUT_CELLS // MAX_CUT_LEVELS + 1 :]
+    many = CutLevels(MAX_CUT_LEAVES, ((some, some),) * MAX_CUT_LEVELS)
+    fine = CutLevels(MAX_CUT_LEAVES, ((leaf, leaf),) * (MAX_CUT_CELLS // MAX_CUT_LEAVES))
+    heavy = CutLevels(MAX_CUT_LEAVES, ((leaf, leaf),) * 3, ((-MAX_WEIGHT,) * MAX_CUT_LEAVES,) * 2)
+    assert sum(many.cells_per_level) == sum(fine.cells_per_level) == MAX_CUT_CELLS
+    before = first_local(leaves=MAX_CUT_LEAVES)
+    surveys = [
+        second_local(before, levels, kinds=" ".join(["oue"] * levels.levels))
+        for levels in (many, fine)
+    ]
+    surveys.append(second_shared(first_shared(leaves=MAX_CUT_LEAVES), heavy))
+    for survey in surveys:
+        for content in (survey.to_json(), survey.to_json() | listed):
+            assert survey_from_bytes(canonical(content)).hierarchy == survey.hierarchy
+
+
+def test_more_cells_than_a_fit_takes_are_refused() -> None:
+    leaf = tuple(range(MAX_CUT_LEAVES))
+    levels = ((leaf, leaf),) * (MAX_CUT_CELLS // MAX_CUT_LEAVES)
+    CutLevels(MAX_CUT_LEAVES, levels)
+    for cuts, weights in (
+        ((*levels, ((0,), (0,))), None),
+        (levels, ((1,) * MAX_CUT_LEAVES,) * 2),
+    ):
+        with pytest.raises(SettingInvalid, match="found 8,193"):
+            CutLevels(MAX_CUT_LEAVES, cuts, weights)
 
 
 def test_one_level_more_is_refused_before_it_is_built(monkeypatch: pytest.MonkeyPatch) -> None:

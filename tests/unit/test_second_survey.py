@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from fedassay.cut_levels import CutLevels
+from fedassay.decoding import DecodeOptions
 from fedassay.draws import draw_tally
 from fedassay.errors import SettingInvalid
 from fedassay.examples import Examples
@@ -19,7 +20,7 @@ from fedassay.planning.second_survey import second_for, second_like, second_surv
 from fedassay.survey import Survey
 from fedassay.survey_steps import SecondOfTwo
 from fedassay.tally import Tally
-from fedassay.two_steps import check_pair
+from fedassay.two_steps import check_pair, decode_two
 
 PRIVATE = [Privacy.DISTRIBUTED, Privacy.LOCAL]
 
@@ -151,3 +152,47 @@ def test_the_same_cells_after_another_first_survey_keep_its_promise(privacy: Pri
     assert again.hierarchy == second.hierarchy
     assert again.total_epsilon == Fraction(1, 3)
     assert again.minimum_reports == other.minimum_reports
+
+
+def test_a_leaf_with_more_than_its_neighbours_explain_is_looked_into() -> None:
+    """Half of the rows share the score 0.3: the second survey's cell for it is 1/1024 wide."""
+    generator = np.random.default_rng(5)
+    scores = np.where(generator.random(60_000) < 0.5, 0.3, generator.beta(2.0, 3.0, 60_000))
+    examples = Examples((generator.random(60_000) < scores).astype(np.uint8), scores)
+    first, tally = first_of(asked(Privacy.DISTRIBUTED), examples)
+    second = second_survey(first, tally)
+    check_pair(first, second)
+    place = int(second.grid.locate([0.3])[0])
+    assert second.grid.edges[place + 1] - second.grid.edges[place] == 2.0**-10
+    # Every cut that the first did not have is one of the second's cells, of both labels.
+    assert isinstance(second.hierarchy, CutLevels)
+    new = set(np.flatnonzero(~np.isin(second.grid.edges, first.grid.edges)).tolist())
+    assert len(new) == 15
+    assert all(new <= set(starts) for starts in second.hierarchy.cuts[0])
+
+
+def test_smooth_scores_get_no_further_cuts() -> None:
+    generator = np.random.default_rng(6)
+    scores = generator.beta(2.0, 3.0, 60_000)
+    examples = Examples((generator.random(60_000) < scores).astype(np.uint8), scores)
+    first, tally = first_of(asked(Privacy.DISTRIBUTED), examples)
+    assert second_survey(first, tally).grid == first.grid
+
+
+def test_both_surveys_are_fitted_on_the_finer_grid_however_a_leaf_was_cut() -> None:
+    """At epsilon 10 the second survey's own cells are the table's, within five of 0.4."""
+    generator = np.random.default_rng(2)
+    scores = np.where(generator.random(4000) < 0.5, 0.3, generator.beta(2.0, 3.0, 4000))
+    examples = Examples((generator.random(4000) < scores).astype(np.uint8), scores)
+    first, one = first_of(asked(Privacy.DISTRIBUTED, epsilon=Fraction(10), clients=4000), examples)
+    second = second_survey(first, one)
+    assert second.grid.cells > first.grid.cells
+    two = draw_tally(second, second.grid.count(examples), clients=4000, generator=generator)
+    histogram = decode_two(first, one, second, two, decode_options=DecodeOptions())
+    truth = second.grid.count(examples)
+    assert isinstance(second.hierarchy, CutLevels)
+    for label, starts in enumerate(second.hierarchy.cuts[0]):
+        fitted, counted = (
+            np.add.reduceat(rows[label], starts) for rows in (histogram.counts, truth)
+        )
+        np.testing.assert_allclose(fitted, counted, atol=0.1)

@@ -67,7 +67,6 @@ def test_a_survey_that_stands_alone_says_nothing_of_steps() -> None:
     assert local_survey(Fraction(3)).total_epsilon == 3
 
 
-GOOD = second_shared(first_shared()).to_json()["step"]
 HOSTILE: list[tuple[str, Any]] = [
     ("kind", "third"), ("kind", None), ("kind", ["second"]), ("kind", "s" * 5000),
     ("total_epsilon", 1), ("total_epsilon", "0"), ("total_epsilon", "-1"),
@@ -88,11 +87,11 @@ def test_a_hostile_step_is_refused_as_a_file(name: str, value: object) -> None:
     content = second_shared(first_shared()).to_json()
     survey_from_json(content)
     with pytest.raises(FileInvalid) as caught:
-        survey_from_json({**content, "step": {**GOOD, name: value}})
+        survey_from_json({**content, "step": {**content["step"], name: value}})
     assert len(str(caught.value)) < 400
 
 
-@pytest.mark.parametrize("name", sorted(GOOD))
+@pytest.mark.parametrize("name", ["kind", "total_epsilon", "client_fraction", "first"])
 def test_a_step_without_one_of_its_fields_is_refused(name: str) -> None:
     content = second_shared(first_shared()).to_json()
     del content["step"][name]

@@ -17,7 +17,7 @@ from fedassay.client import make_answer
 from fedassay.errors import FileInvalid, ReportForeign, ReportMalformed, ReportTooLarge
 from fedassay.files import canonical, number_text, parse_json
 from fedassay.hierarchy import SharedCuts
-from fedassay.level_draw import hashed_level, levels_of_reports
+from fedassay.level_draw import answers_step, hashed_level, levels_of_reports, rows_of_step
 from fedassay.mechanisms import RandomizedResponse, UnaryEncoding, UnitKind
 from fedassay.mechanisms.rational import scaled_exp
 from fedassay.mechanisms.sampling import CoinBytes
@@ -77,12 +77,26 @@ def test_a_survey_is_what_its_vector_says(vector: Vector) -> None:
     assert survey.grid.locate(scores).tolist() == list(cells)
     for level, wanted in enumerate(vector["levels"]):
         assert survey.hierarchy.cells_per_level[level] == wanted["cells"]
-        assert isinstance(survey.hierarchy, SharedCuts)
-        assert survey.hierarchy.starts(level)[:20].tolist() == wanted["starts"]
+        assert starts_of(survey, level, 0)[:20] == wanted["starts"]
+        if "starts_of_positives" in wanted:
+            assert starts_of(survey, level, 1)[:20] == wanted["starts_of_positives"]
         assert str(getattr(survey.mechanisms[level], "numerator", "")) == wanted["probability"]
-    epsilon = survey.epsilon
-    shown = None if epsilon is None else [str(epsilon.numerator), str(epsilon.denominator)]
-    assert shown == vector["epsilon"]
+    assert parts_of(survey.epsilon) == vector["epsilon"]
+    assert parts_of(survey.total_epsilon) == vector["total_epsilon"]
+
+
+def starts_of(survey: Survey, level: int, label: int) -> list[int]:
+    """The first leaf of each cell, from the cells of all leaves."""
+    if isinstance(survey.hierarchy, SharedCuts):
+        starts: list[int] = survey.hierarchy.starts(level).tolist()
+        return starts
+    rows = survey.hierarchy.rows(level)[label]
+    # A weighted sum is one cell, whatever its weights.
+    return [0] if len(rows) == 1 else np.unique(rows.argmax(axis=0), return_index=True)[1].tolist()
+
+
+def parts_of(epsilon: Fraction | None) -> list[str] | None:
+    return None if epsilon is None else [str(epsilon.numerator), str(epsilon.denominator)]
 
 
 @named("surveys", "bad")
@@ -101,6 +115,16 @@ def test_levels_of_ids_and_words_are_as_recorded(vector: Vector) -> None:
     words, levels = zip(*vector["words"], strict=True)
     drawn = ScriptedRandomness(np.array(words, dtype="<u4").tobytes())
     assert levels_of_reports(survey, len(words), drawn).tolist() == list(levels)
+
+
+@pytest.mark.parametrize("vector", vectors("steps"))
+def test_who_answers_which_of_two_surveys_is_as_recorded(vector: Vector) -> None:
+    survey = survey_from_json(vector["survey"])
+    for name, is_asked in vector["names"]:
+        assert answers_step(survey, name) == is_asked
+    rows = [is_asked for name, is_asked in vector["names"] if name.startswith("north:")]
+    if survey.unit.kind is not UnitKind.CLIENT:
+        assert rows_of_step(survey, "north", range(len(rows))).tolist() == rows
 
 
 def hashed_by_definition(survey: Survey, client_id: str) -> int:
@@ -139,8 +163,9 @@ def exp_by_decimals(epsilon: Fraction) -> Fraction:
 def test_recorded_noise_makes_the_recorded_bytes(vector: Vector) -> None:
     survey = survey_from_json(vector["survey"])
     labels, scores = np.array(vector["examples"]).reshape(-1, 2).T
-    counts = survey.grid.count(Examples(labels, scores))
     client_id = vector["client_id"]
+    asked = rows_of_step(survey, client_id or "", range(len(labels)))
+    counts = survey.grid.count(Examples(labels[asked], scores[asked]))
     randomness = ScriptedRandomness(*pieces(survey, vector["drawn"], client_id, int(counts.sum())))
     sent = make_answer(survey, counts, randomness=randomness, client_id=client_id)
     assert sent.to_bytes().hex() == vector["bytes"]
@@ -154,7 +179,8 @@ def pieces(survey: Survey, drawn: Vector, client_id: str | None, rows: int) -> I
     keys = np.empty(len(drawn["order"]), dtype=np.uint64)
     keys[drawn["order"]] = np.arange(len(keys))
     yield keys.tobytes()
-    if isinstance(survey.level_policy, OneLevel) and client_id is None:
+    policy = survey.level_policy
+    if isinstance(policy, OneLevel) and (client_id is None or not policy.by_hash):
         yield np.array(drawn["level_words"], dtype="<u4").tobytes()
     ids = list(drawn["report_ids"])
     for level, mechanism in enumerate(survey.mechanisms):

@@ -18,6 +18,10 @@ FINE = "fine grid with thresholds"
 OCTAVES = "octaves"
 TREE = "leaves that the fan-outs do not fill"
 NOISY = "distributed, each level pays"
+FIRST = "first of two, by hash"
+CHOSEN = "second of two, cells for each label"
+SHARED = "first of two, shared noise"
+WEIGHTED = "second of two, weighted sums"
 
 
 def put(*path: str | int, value: object) -> Change:
@@ -33,6 +37,18 @@ def put(*path: str | int, value: object) -> Change:
 
 def drop(name: str) -> Change:
     return lambda content: content.pop(name)
+
+
+def weighted_locally(content: Any) -> None:
+    """A weighted sum in place of the second level, with a mechanism that fits the first."""
+    content["hierarchy"]["levels"].pop()
+    content["hierarchy"]["weights"] = [[1] * 6, [2] * 6]
+    content["mechanisms"][1] = content["mechanisms"][0]
+
+
+def five_levels(content: Any) -> None:
+    content["hierarchy"]["levels"] *= 2
+    content["mechanisms"] = [{"kind": "polya", "epsilon": "1/10"}] * 5
 
 
 BAD: list[tuple[str, str, str, Change]] = [
@@ -108,6 +124,83 @@ BAD: list[tuple[str, str, str, Change]] = [
      lambda content: content.update(minimum_reports=1, colluders=0)),
     ("empty clients as a number", OUE, "true or false", put("allow_empty", value=0)),
     ("a digest in capitals", OUE, "model digest", put("model_digest", value="AB" * 32)),
+    ("cuts that fall", CHOSEN, "rising leaves",
+     put("hierarchy", "levels", 0, 0, value=[0, 5, 2])),
+    ("a cut twice", CHOSEN, "rising leaves", put("hierarchy", "levels", 0, 1, value=[0, 3, 3])),
+    ("cells without the first leaf", CHOSEN, "start at leaf 0",
+     put("hierarchy", "levels", 0, 1, value=[1, 3])),
+    ("no cells", CHOSEN, "start at leaf 0", put("hierarchy", "levels", 0, 1, value=[])),
+    ("a cut past the leaves", CHOSEN, "first leaf of a cell",
+     put("hierarchy", "levels", 0, 1, value=[0, 6])),
+    ("a cut before the leaves", CHOSEN, "first leaf of a cell",
+     put("hierarchy", "levels", 0, 1, value=[0, -1])),
+    ("half a cut", CHOSEN, "two lists of whole numbers",
+     put("hierarchy", "levels", 0, 1, value=[0, 2.5])),
+    ("a cut of truth", CHOSEN, "two lists of whole numbers",
+     put("hierarchy", "levels", 0, 1, value=[0, True])),
+    ("cells of one label", CHOSEN, "two lists of whole numbers",
+     put("hierarchy", "levels", 0, value=[[0, 3]])),
+    ("cells of three labels", CHOSEN, "chosen levels are",
+     put("hierarchy", "levels", 0, value=[[0], [0], [0]])),
+    ("more cuts than leaves", CHOSEN, "two lists of whole numbers",
+     put("hierarchy", "levels", 0, 0, value=[0, 1, 2, 3, 4, 5, 5])),
+    ("no chosen level", CHOSEN, "chosen levels are from 1", put("hierarchy", "levels", value=[])),
+    ("too many chosen levels", CHOSEN, "at most 32",
+     put("hierarchy", "levels", value=[[[0], [0]]] * 33)),
+    ("an unknown field in chosen levels", CHOSEN, "unknown field",
+     put("hierarchy", "fanouts", value=[6])),
+    ("weights under local privacy", CHOSEN, "Drop the weights", weighted_locally),
+    ("weights that are too heavy", WEIGHTED, "a weight must be",
+     put("hierarchy", "weights", 1, 0, value=1025)),
+    ("weights of nothing", WEIGHTED, "not all be 0",
+     put("hierarchy", "weights", value=[[0] * 6, [0] * 6])),
+    ("a weight too few", WEIGHTED, "one weight for each",
+     put("hierarchy", "weights", 0, value=[1] * 5)),
+    ("weights of one label", WEIGHTED, "two lists of whole numbers",
+     put("hierarchy", "weights", value=[[1] * 6])),
+    ("half a weight", WEIGHTED, "two lists of whole numbers",
+     put("hierarchy", "weights", 0, 0, value=0.5)),
+    ("no weights, as nothing", WEIGHTED, "chosen levels are",
+     put("hierarchy", "weights", value=None)),
+    ("chosen levels of one survey alone", CHOSEN, "levels are chosen for the second",
+     drop("step")),
+    ("chosen levels of a first survey", CHOSEN, "levels are chosen for the second",
+     put("step", value={"kind": "first", "total_epsilon": "5", "client_fraction": "3/5"})),
+    ("a tree in a second survey", SHARED, "levels are chosen for the second",
+     lambda content: content["step"].update({"kind": "second", "first": "ab" * 32})),
+    ("a third step", FIRST, "the first or the second of two", put("step", "kind", value="third")),
+    ("a step of nothing", FIRST, "expected an object", put("step", value=None)),
+    ("a step in a list", FIRST, "expected an object", put("step", value=["first"])),
+    ("an unknown field in a step", FIRST, "unknown field", put("step", "first", value="ab" * 32)),
+    ("a step without its share", FIRST, "is missing",
+     lambda content: content["step"].pop("client_fraction")),
+    ("a second survey of no first", CHOSEN, "is missing",
+     lambda content: content["step"].pop("first")),
+    ("a fingerprint cut short", CHOSEN, "fingerprint", put("step", "first", value="ab" * 31)),
+    ("a fingerprint of other digits", CHOSEN, "fingerprint", put("step", "first", value="xy" * 32)),
+    ("a fingerprint in capitals", CHOSEN, "", put("step", "first", value="AB" * 32)),
+    ("no epsilon in all", FIRST, "must be positive", put("step", "total_epsilon", value="0")),
+    ("an epsilon in all that is larger, under local privacy", FIRST, "answers one of the two",
+     put("step", "total_epsilon", value="6")),
+    ("everybody answers one of two", FIRST, "answers one of the two",
+     put("step", "client_fraction", value="1")),
+    ("a share of more than all", FIRST, "above 0 and at most 1",
+     put("step", "client_fraction", value="6/5")),
+    ("a share of no client", FIRST, "above 0 and at most 1",
+     put("step", "client_fraction", value="0")),
+    ("a share of no simple fraction", FIRST, "simple fraction",
+     put("step", "client_fraction", value="1/1000000")),
+    ("a step's share that is not in lowest terms", FIRST, "in one way",
+     put("step", "client_fraction", value="2/10")),
+    ("an epsilon in all that one survey spends", SHARED, "spends a part of the total",
+     put("step", "total_epsilon", value="1/5")),
+    ("an epsilon in all below what one survey spends", WEIGHTED, "spends a part of the total",
+     put("step", "total_epsilon", value="3/5")),
+    ("half of the clients, where noise is shared", SHARED, "all clients answer both",
+     put("step", "client_fraction", value="1/2")),
+    ("many levels of shared noise", WEIGHTED, "at most 4 levels", five_levels),
+    ("exact sums in two steps", TREE, "exact sums need no second",
+     put("step", value={"kind": "first", "total_epsilon": "1", "client_fraction": "1"})),
 ]  # fmt: skip
 
 

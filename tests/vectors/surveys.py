@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 
 from fedassay import Exact, Grid, Hierarchy, Survey, Unit
-from fedassay.cut_levels import AnyLevels
+from fedassay.cut_levels import AnyLevels, CutLevels
 from fedassay.hierarchy import Interleaved
 from fedassay.mechanisms import (
     AnyMechanism,
@@ -16,8 +16,9 @@ from fedassay.mechanisms import (
     UnitKind,
 )
 from fedassay.survey import EveryLevel, OneLevel
+from fedassay.survey_steps import FirstOfTwo, SecondOfTwo
 
-ONE, FIVE = Fraction(1), Fraction(5)
+ONE, FIVE, FIFTH = Fraction(1), Fraction(5), Fraction(1, 5)
 THIRDS = OneLevel((Fraction(1, 3),) * 3)
 UNEVEN = OneLevel((Fraction(1, 7), Fraction(6, 7)), by_hash=True)
 
@@ -52,18 +53,43 @@ def local(
     )
 
 
-def distributed(epsilons: list[Fraction], grid: Grid, hierarchy: Hierarchy) -> Survey:
+def distributed(
+    epsilons: list[Fraction], grid: Grid, hierarchy: AnyLevels, **fields: object
+) -> Survey:
     return Survey(
         privacy=Privacy.DISTRIBUTED,
         grid=grid,
         hierarchy=hierarchy,
-        mechanisms=tuple(Polya(epsilon, 20, 900) for epsilon in epsilons),
+        mechanisms=tuple(
+            Polya(epsilon, 20 * hierarchy.largest_weight(level), 900)
+            for level, epsilon in enumerate(epsilons)
+        ),
         level_policy=EveryLevel(),
         unit=Unit(UnitKind.CLIENT, 20),
         minimum_reports=1000,
         colluders=100,
+        **fields,  # type: ignore[arg-type]
     )
 
+
+FEW = Grid.explicit([0, 1e-9, 0.1, 0.3, 0.5, 0.9, 1])
+FIRST_LOCAL = local(
+    "grr oue",
+    FIVE,
+    FEW,
+    Hierarchy(6, (2, 3)),
+    level_policy=UNEVEN,
+    step=FirstOfTwo(FIVE, Fraction(2, 5)),
+)
+FIRST_EMPTY = local("grr", ONE, FEW, allow_empty=True, step=FirstOfTwo(ONE, Fraction(1, 3)))
+FIRST_OF_CLIENTS = local(
+    "oue", FIVE, FEW, unit=Unit(UnitKind.CLIENT, 3), step=FirstOfTwo(FIVE, FIFTH)
+)
+FIRST_SHARED = distributed(
+    [Fraction(1, 10)] * 2, FEW, Hierarchy(6, (2, 3)), step=FirstOfTwo(ONE, ONE)
+)
+CUTS = (((0, 2, 5), (0, 3)), ((0, 4), (0, 1, 2, 4)))
+WEIGHTS = ((-3, -2, -2, 0, 1, 3), (-7, -1, 0, 0, 2, 5))
 
 LOCAL: dict[str, Survey] = {
     "oue, one level": local("oue", ONE, Grid.uniform(4)),
@@ -80,6 +106,23 @@ LOCAL: dict[str, Survey] = {
     ),
     "a client is the unit": local(
         "oue", FIVE, Grid.explicit([0, 0.1, 0.5, 1]), unit=Unit(UnitKind.CLIENT, 9)
+    ),
+    "first of two, by hash": FIRST_LOCAL,
+    "second of two, cells for each label": local(
+        "oue grr",
+        FIVE,
+        FEW,
+        CutLevels(6, CUTS),
+        level_policy=OneLevel((Fraction(1, 4), Fraction(3, 4))),
+        step=SecondOfTwo(FIVE, Fraction(3, 5), FIRST_LOCAL.fingerprint),
+    ),
+    "second of two, as many cells as leaves, empty clients": local(
+        "grr",
+        ONE,
+        FEW,
+        CutLevels(6, (((0, 3), (0, 1, 2, 3, 4, 5)),)),
+        allow_empty=True,
+        step=SecondOfTwo(ONE, Fraction(2, 3), FIRST_EMPTY.fingerprint),
     ),
 }
 OTHERS: dict[str, Survey] = {
@@ -103,5 +146,13 @@ OTHERS: dict[str, Survey] = {
     "distributed, each level pays": distributed(
         [Fraction(1, 3), Fraction(2, 3)], Grid.uniform(16), Hierarchy(16, (4, 4))
     ),
+    "first of two, shared noise": FIRST_SHARED,
+    "second of two, weighted sums": distributed(
+        [Fraction(2, 5), Fraction(1, 5), Fraction(1, 5)],
+        FEW,
+        CutLevels(6, CUTS, WEIGHTS),
+        step=SecondOfTwo(ONE, ONE, FIRST_SHARED.fingerprint),
+    ),
+    "first of two, a client is the unit": FIRST_OF_CLIENTS,
 }
 SURVEYS = LOCAL | OTHERS

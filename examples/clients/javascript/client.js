@@ -5,10 +5,12 @@ import { floorOf, isAbove } from "./fraction.js";
 import { cellOfScore } from "./grid.js";
 import { sha256 } from "./platform.js";
 import { Refused, check } from "./refused.js";
+import { examplesOfStep } from "./steps.js";
 import { MOST_BLOCK_BYTES, REPORT_ID_BYTES, encodeRows, join } from "./wire.js";
 
 export { fraction } from "./fraction.js";
 export { Refused } from "./refused.js";
+export { answersStep } from "./steps.js";
 export { readSurvey } from "./survey.js";
 
 /**
@@ -24,11 +26,15 @@ export { readSurvey } from "./survey.js";
 export async function answer(survey, examples, limits, { clientId, charge, dice } = {}) {
   checkLimits(survey, limits);
   check(survey.isLocal, "this client answers local surveys; this one needs secure aggregation");
-  const hits = examples.map((example, i) => hitOf(survey, example, i));
+  examples.forEach((example, i) => hitOf(survey, example, i));
+  const hasId = typeof clientId === "string" && !HALF_A_CHARACTER.test(clientId);
+  check(!survey.policy.byHash || hasId, "this survey draws a client's level from its id; found none");
   check(
-    !survey.policy.byHash || (typeof clientId === "string" && !HALF_A_CHARACTER.test(clientId)),
-    "this survey draws a client's level from its id; found none",
+    survey.step === null || hasId,
+    "each row answers one of two surveys, by its client's id and its number; found no id",
   );
+  const asked = await examplesOfStep(survey, examples, clientId);
+  const hits = asked.map((example, i) => hitOf(survey, example, i));
   check(
     hits.length > 0 || survey.allowEmpty,
     "this survey is for clients that hold an example; this one has none",
@@ -46,7 +52,7 @@ export function checkLimits(survey, { largestEpsilon, smallestCohort = 1, modelD
   );
   // Without a limit there is no client to protect: it must be given.
   check(largestEpsilon, "say the largest epsilon that a survey may spend");
-  if (survey.epsilon === null || isAbove(survey.epsilon, largestEpsilon)) {
+  if (survey.epsilon === null || isAbove(survey.totalEpsilon, largestEpsilon)) {
     const { top, bottom } = largestEpsilon;
     throw new Refused(`this client spends at most epsilon ${top}/${bottom} on a survey`);
   }
@@ -93,7 +99,7 @@ function messages(survey, hits, givenLevel, dice) {
   return survey.levels.flatMap(({ cells, cellOf, mechanism }, k) => {
     const rows = sent
       .filter((_, i) => levelOf[i] === k)
-      .map((hit) => (hit < 0 ? -1 : Math.floor(hit / leaves) * cells + cellOf(hit % leaves)))
+      .map((hit) => placeOf(hit, leaves, cells, cellOf))
       .map((place) => mechanism.row(place, dice));
     const perBlock = Math.floor(MOST_BLOCK_BYTES / mechanism.rowBytes);
     const blocks = [];
@@ -103,4 +109,10 @@ function messages(survey, hits, givenLevel, dice) {
     }
     return blocks;
   });
+}
+
+/** The place of a hit on a level: label * cells + cell; -1 is a client with nothing. */
+function placeOf(hit, leaves, cells, cellOf) {
+  const label = Math.floor(hit / leaves);
+  return hit < 0 ? -1 : label * cells + cellOf(hit % leaves, label);
 }

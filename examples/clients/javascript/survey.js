@@ -7,6 +7,7 @@ import { levelsOf } from "./levels.js";
 import { mechanismOf } from "./mechanisms.js";
 import { Refused, check } from "./refused.js";
 import { sha256 } from "./platform.js";
+import { stepOf } from "./steps.js";
 
 const FORMAT = "fedassay.survey/2";
 const FIELDS = [
@@ -21,7 +22,7 @@ const MOST_EXAMPLES = 2 ** 20;
 export async function readSurvey(bytes) {
   const content = parseCanonical(bytes);
   check(content?.format === FORMAT, `expected format "${FORMAT}"`);
-  exactly(content, FIELDS, "survey");
+  exactly(content, Object.hasOwn(content, "step") ? [...FIELDS, "step"] : FIELDS, "survey");
   const fitting = Object.keys(MECHANISMS).find((privacy) => privacy === content.privacy);
   check(fitting, '"privacy" is one of secure, distributed, local');
   const edges = edgesOf(content.grid);
@@ -48,6 +49,9 @@ export async function readSurvey(bytes) {
     content.privacy !== "distributed" || minimumReports >= 2,
     "distributed noise needs minimum_reports of at least 2",
   );
+  const epsilon = epsilonOf(mechanisms, policy);
+  const { privacy, hierarchy } = content;
+  const step = stepOf(content.step, { privacy, epsilon, hierarchy, levels: levels.length });
   return {
     content,
     fingerprint: await sha256(new TextEncoder().encode(canonical(content))),
@@ -59,7 +63,10 @@ export async function readSurvey(bytes) {
     honestReports: minimumReports - colluders,
     allowEmpty,
     modelDigest: content.model_digest,
-    epsilon: epsilonOf(mechanisms, policy),
+    epsilon,
+    step,
+    // On this survey, and on the other one where it is one of two.
+    totalEpsilon: step === null ? epsilon : step.totalEpsilon,
   };
 }
 

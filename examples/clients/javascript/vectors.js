@@ -1,7 +1,7 @@
 // node vectors.js [FOLDER]: this client against all test vectors; every other client's model.
 import { readFileSync } from "node:fs";
 import { canonical, parseCanonical } from "./canonical.js";
-import { answer, fraction, hashedLevel, levelOfWord, readSurvey } from "./client.js";
+import { answer, answersStep, fraction, hashedLevel, levelOfWord, readSurvey } from "./client.js";
 import { cellOfScore } from "./grid.js";
 import { sha256 } from "./platform.js";
 import { responseNumerator, scaledExp, unaryNumerator } from "./probabilities.js";
@@ -58,17 +58,22 @@ async function surveyVectors() {
     equal(`${name}: canonical`, canonical(survey.content), each.canonical);
     equal(`${name}: fingerprint`, hex(survey.fingerprint), each.fingerprint);
     equal(`${name}: edges`, await edgesDigest(survey.edges), each.edges_sha256);
+    const leaves = survey.edges.length - 1;
     const levels = survey.levels.map((level) => ({
       cells: level.cells,
-      starts: startsOf(level, survey.edges.length - 1).slice(0, 20),
+      starts: startsOf(level, leaves, 0).slice(0, 20),
+      ...(survey.content.hierarchy.kind === "cuts"
+        ? { starts_of_positives: startsOf(level, leaves, 1).slice(0, 20) }
+        : {}),
       probability: String(level.mechanism.numerator ?? ""),
     }));
     equal(`${name}: levels`, levels, each.levels);
     for (const [score, cell] of each.cells_of_scores) {
       equal(`${name}: cell of ${score}`, cellOfScore(survey.edges, score), cell);
     }
-    const { epsilon } = survey;
-    equal(`${name}: epsilon`, epsilon && [epsilon.top, epsilon.bottom].map(String), each.epsilon);
+    const parts = (value) => value && [value.top, value.bottom].map(String);
+    equal(`${name}: epsilon`, parts(survey.epsilon), each.epsilon);
+    equal(`${name}: epsilon in all`, parts(survey.totalEpsilon), each.total_epsilon);
   }
   for (const each of bad) await refused(each.name, () => readSurvey(bytesOf(each.text)), each.says);
 }
@@ -80,9 +85,9 @@ async function edgesDigest(edges) {
   return hex(await sha256(view.buffer));
 }
 
-function startsOf({ cellOf }, leaves) {
+function startsOf({ cellOf }, leaves, label) {
   const all = Array.from({ length: leaves }, (_, leaf) => leaf);
-  return all.filter((leaf) => leaf === 0 || cellOf(leaf) !== cellOf(leaf - 1));
+  return all.filter((leaf) => leaf === 0 || cellOf(leaf, label) !== cellOf(leaf - 1, label));
 }
 
 async function levelVectors() {
@@ -91,6 +96,15 @@ async function levelVectors() {
     for (const [id, level] of each.ids) equal(`id ${id}`, await hashedLevel(survey, id), level);
     for (const [word, level] of each.words) {
       equal(`word ${word}`, levelOfWord(survey, word), level);
+    }
+  }
+}
+
+async function stepVectors() {
+  for (const each of read("steps").good) {
+    const survey = await surveyOf(each.survey);
+    for (const [name, isAsked] of each.names) {
+      equal(`step of ${name}`, await answersStep(survey, name), isAsked);
     }
   }
 }
@@ -191,6 +205,7 @@ async function reportVectors() {
 await canonicalVectors();
 await surveyVectors();
 await levelVectors();
+await stepVectors();
 probabilityVectors();
 await answerVectors();
 await reportVectors();

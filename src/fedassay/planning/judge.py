@@ -11,6 +11,7 @@ from fedassay.metrics.delta_method import CLEAR_OF_NOISE
 from fedassay.metrics.roc_auc import area_gradient
 from fedassay.planning.pilot import Pilot, heard_fraction
 from fedassay.survey import OneLevel, Survey
+from fedassay.two_steps import rows_on, sums_on
 
 _QUANTILES = (0.2, 0.5, 0.8)
 
@@ -82,12 +83,12 @@ def _precision(survey: Survey, pilot: Pilot, *, heard: float) -> FloatArray:
     )
     precision = np.zeros((2, leaves, leaves))
     for level, (mechanism, share) in enumerate(zip(survey.mechanisms, shares, strict=True)):
-        rows = survey.hierarchy.rows(level)
+        rows = rows_on(survey, level, pilot.grid)
         variance = level_variance(
             mechanism.law(),
             clients=pilot.clients,
             reports=heard * share,
-            counts=np.abs(survey.hierarchy.at_level(pilot.histogram.counts, level)),
+            counts=np.abs(sums_on(survey, level, pilot.histogram.counts, pilot.grid)),
             sampled=survey.samples_clients,
         )
         for label in (0, 1):

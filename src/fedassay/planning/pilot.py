@@ -1,6 +1,6 @@
 """What a first survey says of the scores: where the second will ask."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
 
@@ -8,11 +8,18 @@ import numpy as np
 
 from fedassay.decoding import DecodeOptions, decode
 from fedassay.errors import SettingInvalid
-from fedassay.examples import FloatArray
+from fedassay.examples import FloatArray, IntArray
+from fedassay.grid import Grid
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.delta_method import CLEAR_OF_NOISE
 from fedassay.survey import Survey
 from fedassay.tally import Tally
+from fedassay.two_steps import spread_over
+
+_FEWEST = 16.0
+_MOST_SPIKED = 16
+# A cell of 1/64 in so many parts is as narrow as that of a single score; so is a half octave.
+_PARTS = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,16 +27,55 @@ class Pilot:
     """What the first survey says of the scores, without negative counts."""
 
     survey: Survey
+    grid: Grid
+    """Of the second survey: the first one's, with cuts added where a single leaf holds much."""
     histogram: ScoreHistogram
+    """On that grid."""
     reports: float
     clients: float
     """How many clients both surveys hear from, or all of them hear both."""
+
+    @property
+    def added(self) -> tuple[int, ...]:
+        """The leaves that begin at cuts which the first survey did not have."""
+        new = ~np.isin(self.grid.edges, self.survey.grid.edges)
+        return tuple(np.flatnonzero(new).tolist())
+
+    def with_cuts_in(self, leaves: IntArray) -> "Pilot":
+        """These leaves of the first survey cut into equal parts, and their counts spread."""
+        if not len(leaves):
+            return self
+        edges = self.survey.grid.edges
+        parts = np.arange(1, _PARTS) / _PARTS
+        cuts = edges[leaves, None] + parts * (edges[leaves + 1] - edges[leaves])[:, None]
+        grid = Grid(np.unique(np.concatenate([edges, cuts.ravel()])), self.survey.grid.rule)
+        counts = spread_over(self.survey.grid, grid, self.histogram.counts)
+        return replace(self, grid=grid, histogram=ScoreHistogram(grid.edges, counts))
 
     @property
     def shares(self) -> FloatArray:
         """The share of each class at or below every edge, label x edge."""
         below = self.histogram.cumulative
         return below / below[:, -1:]
+
+
+def _spiked(histogram: ScoreHistogram) -> IntArray:
+    """Leaves that hold, beyond chance and noise, what their neighbours cannot explain.
+
+    Such a leaf hides the order of its scores, or one score that many share; the second
+    survey looks into it. Nothing is to be found in the leaves at either end.
+    """
+    spikes = histogram.spikes.sum(axis=0)
+    # Most first: where there are many, the last hide little.
+    candidates = np.argsort(-spikes)[: 2 * _MOST_SPIKED]
+    spiked = []
+    for leaf in candidates:
+        ones = np.zeros_like(histogram.counts)
+        ones[:, leaf] = 1.0
+        least = _FEWEST + CLEAR_OF_NOISE * sqrt(histogram.noise.variance(ones))
+        if spikes[leaf] >= least and 0 < leaf < histogram.buckets - 1:
+            spiked.append(leaf)
+    return np.array(sorted(spiked[:_MOST_SPIKED]), dtype=np.int64)
 
 
 def pilot_from(first: Survey, tally: Tally, clients: int | None = None) -> Pilot:
@@ -55,7 +101,8 @@ def pilot_from(first: Survey, tally: Tally, clients: int | None = None) -> Pilot
     fraction = first.step.client_fraction if first.step is not None else Fraction(1)
     everybody = float(clients or heard / fraction)
     counts = counts * (everybody / heard) if first.is_local else counts
-    return Pilot(first, ScoreHistogram(histogram.edges, counts), heard, everybody)
+    pilot = Pilot(first, first.grid, ScoreHistogram(histogram.edges, counts), heard, everybody)
+    return pilot if first.is_local else pilot.with_cuts_in(_spiked(histogram))
 
 
 def _is_drowned(histogram: ScoreHistogram, label: int) -> bool:
@@ -71,7 +118,8 @@ def expected_pilot(first: Survey, leaf_counts: FloatArray, *, clients: float) ->
     counts = np.maximum(leaf_counts, 0.0)
     counts = counts + 1e-6 * counts.sum(axis=1, keepdims=True) / counts.shape[1]
     fraction = float(heard_fraction(first))
-    return Pilot(first, ScoreHistogram(first.grid.edges, counts), clients * fraction, clients)
+    histogram = ScoreHistogram(first.grid.edges, counts)
+    return Pilot(first, first.grid, histogram, clients * fraction, clients)
 
 
 def heard_fraction(survey: Survey) -> Fraction:

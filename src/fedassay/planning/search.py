@@ -47,7 +47,7 @@ class SurveyDesign:
 PAPER_HEIGHT = 10
 PAPER_BUCKETS = 100
 _REFERENCE_CELLS = 2**12
-_SHORTLIST = 10
+_SHORTLIST = 6
 # Grids that stand for all when one survey is compared with two.
 _TYPICAL = (8, 24, 128)
 # Twice the error of fewer cells, three sizes in a row: no larger grid will do better.
@@ -125,7 +125,7 @@ def _best(request: SurveyRequest) -> Survey:
     ranked = sorted(range(len(finalists)), key=finalists.__getitem__)
     thorough = [
         scorer.candidate(tree)
-        for place in ranked[:2]
+        for place in ranked[:1]
         for tree in candidate_surveys(request, plain[place][0].survey.grid, THOROUGH)
     ]
     return min(thorough, key=scorer.error).survey

@@ -25,7 +25,7 @@ _WEIGHTED_SHARES = (Fraction(1, 3), Fraction(1, 2), Fraction(2, 3))
 _WEIGHT = 127
 _USUAL_CELLS = 16
 _USUAL_LOCAL_CELLS, _USUAL_LOCAL_LEVELS = 6, 4
-_MOST_CUTS = 200
+_MOST_CUTS = 500
 
 
 def second_survey(
@@ -61,6 +61,7 @@ def second_like(second: Survey, first: Survey) -> Survey:
             mechanisms.append(oracle_for(rest, cells, allow_empty=first.allow_empty))
     return replace(
         first,
+        grid=second.grid,
         hierarchy=levels,
         mechanisms=tuple(mechanisms),
         level_policy=second.level_policy,
@@ -165,12 +166,12 @@ def _cuts(pilot: Pilot, marks: FloatArray, thresholds: Sequence[float]) -> list[
     """Cuts at these shares of the scores, the same for both labels, and of each label."""
     edges, leaves = pilot.histogram.edges, pilot.histogram.buckets
     wanted = [int(np.searchsorted(edges, threshold)) for threshold in thresholds]
+    wanted += pilot.added
     shares = pilot.shares
 
     def starts(below: FloatArray) -> tuple[int, ...]:
         at = np.searchsorted(below, marks).tolist()
-        if len(wanted) <= _MOST_CUTS:
-            at += wanted
+        at += wanted if len(wanted) <= _MOST_CUTS else pilot.added
         return (0, *sorted({int(cut) for cut in at if 0 < cut < leaves}))
 
     both = starts(shares.mean(axis=0))
@@ -206,10 +207,11 @@ def _shared(
     weights: PerLabel | None,
 ) -> Survey:
     first = pilot.survey
-    levels = CutLevels(first.grid.cells, (cuts,), weights)
+    levels = CutLevels(pilot.grid.cells, (cuts,), weights)
     shares = first.minimum_reports - first.colluders
     return replace(
         first,
+        grid=pilot.grid,
         hierarchy=levels,
         mechanisms=tuple(
             Polya(epsilon, first.unit.sensitivity * levels.largest_weight(level), shares)
@@ -224,9 +226,10 @@ def _local(
     pilot: Pilot, place: SecondOfTwo, epsilon: Fraction, cuts: tuple[PerLabel, ...]
 ) -> Survey:
     first = pilot.survey
-    levels = CutLevels(first.grid.cells, cuts)
+    levels = CutLevels(pilot.grid.cells, cuts)
     return replace(
         first,
+        grid=pilot.grid,
         hierarchy=levels,
         mechanisms=tuple(
             oracle_for(epsilon, cells, allow_empty=first.allow_empty)
