@@ -20,6 +20,7 @@ from fedassay.engines.flower.launch import Processes, check_private, flower_prog
 from fedassay.engines.flower.launch_link import check_certificate
 from fedassay.engines.flower.programs import check_programs
 from fedassay.engines.flower.records import Declined, Question, read_reply
+from fedassay.engines.flower.settings import RunSettings
 from fedassay.engines.flower.site import Site, node_config
 from fedassay.engines.flower.site_setup import SiteOptions, make_roster, prepare_site
 from fedassay.engines.flower.versions import check_seams
@@ -27,7 +28,7 @@ from fedassay.engines.kept_answers import KeptAnswers
 from fedassay.errors import FileInvalid, MessageTooLarge, SettingInvalid, TooFewReports
 from fedassay.ledger import Part
 from tests.clock import Clock
-from tests.flowergrid import InProcessGrid
+from tests.flowergrid import CONFIG, InProcessGrid
 from tests.surveys import local_survey
 
 
@@ -94,6 +95,12 @@ def test_a_virtual_node_is_known_by_its_number_and_a_real_one_by_its_own_setting
 def test_a_site_needs_its_settings_as_text(value: object) -> None:
     with pytest.raises(SettingInvalid, match="the node configuration must name 'where'"):
         Site.from_config({"where": value})
+
+
+@pytest.mark.parametrize("value", ["a half", True])
+def test_a_rate_of_a_run_is_a_number(value: object) -> None:
+    with pytest.raises(SettingInvalid, match="positive-rate must be a number; found a"):
+        RunSettings.from_config({**CONFIG, "sites": 4, "positive-rate": value})
 
 
 def test_a_roster_of_one_is_none(site: Path) -> None:
