@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from types import MappingProxyType
 
-from fedassay.estimate import Estimate, NotEnoughData
+from fedassay.estimate import Estimate, NotEnoughData, TooCoarse
 
 Exact = Mapping[str, float | None]
 NO_HEADINGS: Mapping[str, str] = MappingProxyType({})
@@ -66,7 +66,7 @@ def short_name(name: str) -> str:
 
 def _value_and_interval(estimate: Estimate) -> tuple[str, str]:
     if not estimate.is_available:
-        return "-", "not enough data"
+        return "-", "too coarse" if isinstance(estimate, TooCoarse) else "not enough data"
     low, high = estimate.interval()
     return _figure(estimate.value, 5), f"[{_figure(low, 4)}, {_figure(high, 4)}]"
 
