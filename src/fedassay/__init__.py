@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fedassay.client import Answer, ClientPolicy
     from fedassay.decoding import DecodeOptions
     from fedassay.errors import FedassayError
-    from fedassay.estimate import Estimate, Interval, NotEnoughData
+    from fedassay.estimate import Estimate, Interval, NotEnoughData, TooCoarse
     from fedassay.examples import Examples
     from fedassay.grid import Grid
     from fedassay.hierarchy import Hierarchy, Interleaved
@@ -91,6 +91,7 @@ __all__ = [
     "SurveyRequest",
     "SystemRandomness",
     "Tally",
+    "TooCoarse",
     "UnaryEncoding",
     "Unit",
     "UnitKind",
@@ -120,7 +121,7 @@ _NAMES_OF = {
     "fedassay.client": ("Answer", "ClientPolicy"),
     "fedassay.decoding": ("DecodeOptions",),
     "fedassay.errors": ("FedassayError",),
-    "fedassay.estimate": ("Estimate", "Interval", "NotEnoughData"),
+    "fedassay.estimate": ("Estimate", "Interval", "NotEnoughData", "TooCoarse"),
     "fedassay.examples": ("Examples",),
     "fedassay.grid": ("Grid",),
     "fedassay.hierarchy": ("Hierarchy", "Interleaved"),

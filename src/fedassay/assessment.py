@@ -13,7 +13,7 @@ from fedassay.calibration import Calibrator, Method, fit
 from fedassay.checks import require_thresholds, require_type, unknown
 from fedassay.decoding import DecodeOptions, decode, require_enough
 from fedassay.errors import FileInvalid, SettingInvalid
-from fedassay.estimate import Estimate, NotEnoughData
+from fedassay.estimate import Estimate, NotEnoughData, TooCoarse
 from fedassay.estimate_table import Exact, estimate_header, estimate_rows, reasons
 from fedassay.files import Fields, as_path, read_json, write_json
 from fedassay.histogram import ScoreHistogram
@@ -293,6 +293,7 @@ def estimate_json(estimate: Estimate) -> dict[str, Any]:
         "sampling_sd": _finite(estimate.sampling_sd),
     }
     if isinstance(estimate, NotEnoughData):
+        content["kind"] = "too coarse" if isinstance(estimate, TooCoarse) else "not enough data"
         content["reason"] = estimate.reason
     return content
 

@@ -15,6 +15,10 @@ _FEWEST_DIGITS, _MOST_DIGITS = 3, 6
 _SDS = ("noise_sd", "sampling_sd", "binning_bound", "binning_sd")
 
 
+REACH = 1.959963984540054
+"""What is possible is taken as the end of a 95 % interval: so many standard deviations."""
+
+
 class Shape(Enum):
     """How an interval is drawn around a value."""
 
@@ -23,7 +27,7 @@ class Shape(Enum):
     SCORE = "score"
     """Wilson's score interval for a proportion, widened by noise."""
     LOGIT = "logit"
-    """Symmetric on the log-odds scale, for areas between 0 and 1."""
+    """Sampling symmetric on the log-odds scale, for areas between 0 and 1, widened by noise."""
 
 
 class Interval(NamedTuple):
@@ -115,9 +119,9 @@ class Estimate:
         at_an_end = self.shape is Shape.LOGIT and not 0.0 < self.value < 1.0
         if self.shape is Shape.SCORE or (at_an_end and isfinite(self.trials)):
             return _score_interval(self.value, self.trials, rest, z)
-        half = z * sqrt(rest + self.sampling_sd**2)
         if self.shape is Shape.LOGIT and 0.0 < self.value < 1.0:
-            return _logit_interval(self.value, half)
+            return _widened(self.value, _logit_interval(self.value, z * self.sampling_sd), z, rest)
+        half = z * sqrt(rest + self.sampling_sd**2)
         return Interval(self.value - half, self.value + half)
 
 
@@ -140,6 +144,41 @@ class NotEnoughData(Estimate):
         """Everything is possible."""
         check_confidence(confidence)
         return Interval(-inf, inf)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class TooCoarse(NotEnoughData):
+    """No value, because the grid cannot tell these scores apart: more data would not help.
+
+    Its errors are those that the value would have had.
+    """
+
+    def __str__(self) -> str:
+        return f"too coarse: {self.reason}" if self.reason else "too coarse"
+
+
+def unless_too_coarse(estimate: Estimate, of: str, span: float) -> Estimate:
+    """The estimate, or why there is none: what buckets hide reaches over half of what is possible.
+
+    `span` is how far apart the metric's possible values are.
+
+    >>> unless_too_coarse(Estimate(0.8, binning_sd=0.01), "recall", 1.0).value
+    0.8
+    >>> print(unless_too_coarse(Estimate(0.8, binning_sd=0.2), "recall", 1.0))
+    too coarse: the grid is too coarse for these scores: where they lie inside its cells moves...
+    """
+    reach = REACH * estimate.binning_sd
+    if reach <= span / 4.0:
+        return estimate
+    return TooCoarse(
+        noise_sd=estimate.noise_sd,
+        sampling_sd=estimate.sampling_sd,
+        binning_bound=estimate.binning_bound,
+        binning_sd=estimate.binning_sd,
+        reason="the grid is too coarse for these scores: where they lie inside its cells moves "
+        f"{of} by up to {min(reach, span):.2g} either way. Run a second step (--steps 2), or give a "
+        "reference.",
+    )
 
 
 def check_confidence(confidence: object) -> None:
@@ -183,6 +222,18 @@ def _logit_interval(value: float, half: float) -> Interval:
     centre = log(value / (1.0 - value))
     error_quantile = half / (value * (1.0 - value))
     return Interval(_expit(centre - error_quantile), _expit(centre + error_quantile))
+
+
+def _widened(value: float, interval: Interval, z: float, rest: float) -> Interval:
+    """Both ends moved away by errors that know no ends of the scale (Zou and Donner 2008).
+
+    Squared distances of each end from the value add up, each side for itself.
+    """
+    room = z * z * rest
+    return Interval(
+        value - sqrt((value - interval.low) ** 2 + room),
+        value + sqrt((interval.high - value) ** 2 + room),
+    )
 
 
 def _expit(x: float) -> float:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from math import isfinite
 
-from fedassay.estimate import Estimate, NotEnoughData
+from fedassay.estimate import Estimate, NotEnoughData, TooCoarse
 
 Exact = Mapping[str, float | None]
 
@@ -57,7 +57,7 @@ def short_name(name: str) -> str:
 
 def _value_and_interval(estimate: Estimate) -> tuple[str, str]:
     if not estimate.is_available:
-        return "-", "not enough data"
+        return "-", "too coarse" if isinstance(estimate, TooCoarse) else "not enough data"
     low, high = estimate.interval()
     return f"{estimate.value:.5f}", f"[{low:.4f}, {high:.4f}]"
 

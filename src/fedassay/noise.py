@@ -4,6 +4,7 @@ A tree here is one array per level, label x cell, coarsest first; a `Hierarchy` 
 cells make up which.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,6 +24,10 @@ class NoiseModel(Protocol):
 
     def variance(self, weights: FloatArray) -> float:
         """Variance of the sum of weights x counts; weights are (label x cell)."""
+        ...
+
+    def covariances(self, weights: FloatArray) -> FloatArray:
+        """Covariances of several such sums at once; weights are (sum x label x cell)."""
         ...
 
     @property
@@ -48,6 +53,10 @@ class NoNoise:
         """Always zero."""
         return 0.0
 
+    def covariances(self, weights: FloatArray) -> FloatArray:
+        """Always zero."""
+        return np.zeros((len(weights), len(weights)))
+
     @property
     def local_epsilon(self) -> None:
         """There is no noise."""
@@ -72,6 +81,10 @@ class MergedNoise:
     def variance(self, weights: FloatArray) -> float:
         """Give every cell its bucket's weight."""
         return self.base.variance(np.repeat(weights, self.sizes, axis=1))
+
+    def covariances(self, weights: FloatArray) -> FloatArray:
+        """Give every cell its bucket's weights."""
+        return self.base.covariances(np.repeat(weights, self.sizes, axis=2))
 
     @property
     def local_epsilon(self) -> float | None:
@@ -123,6 +136,24 @@ class TreeNoise:
             form -= float(t.sum()) ** 2 / float(s.sum())
         return max(form - _table_variance(self.table, weights), 0.0)
 
+    def covariances(self, weights: FloatArray) -> FloatArray:
+        """The same recursion for all pairs of sums, as products of matrices."""
+        own = self.variances[-1]
+        s, t = own, own * weights
+        form = _products(t, weights)
+        for level in range(self.hierarchy.levels - 2, -1, -1):
+            own = self.variances[level]
+            starts = self.hierarchy.child_starts(level)
+            s = np.add.reduceat(s, starts, axis=1)
+            t = np.add.reduceat(t, starts, axis=2)
+            whole = s + own
+            form -= _products(t / whole, t)
+            s, t = s * own / whole, t * (own / whole)
+        if self.total_is_known:
+            sums = t.sum(axis=(1, 2))
+            form -= np.outer(sums, sums) / s.sum()
+        return form - _table_covariance(self.table, weights)
+
     def reports_for(self, growth: float) -> float:
         """Linear when the noise stays as it is, quadratic when every report adds some."""
         return growth if self.local_epsilon is None else growth**2
@@ -147,6 +178,12 @@ class DenseNoise:
         flat = weights.ravel()
         form = float(flat @ self.covariance @ flat)
         return max(form - _table_variance(self.table, weights), 0.0)
+
+    def covariances(self, weights: FloatArray) -> FloatArray:
+        """The quadratic form of all pairs of weights."""
+        flat = weights.reshape(len(weights), -1)
+        form: FloatArray = flat @ self.covariance @ flat.T
+        return form - _table_covariance(self.table, weights)
 
     def reports_for(self, growth: float) -> float:
         """Linear when the noise stays as it is, quadratic when every report adds some."""
@@ -174,19 +211,30 @@ class PrefixNoise:
 
     def variance(self, weights: FloatArray) -> float:
         """Sum over cells of their variance times their squared weight."""
-        total = 0.0
-        parent_end = np.zeros((2, 1))
+        total = sum(
+            float((own * used[0] ** 2).sum()) for own, used in self._used(weights[np.newaxis])
+        )
+        return max(total - _table_variance(self.table, weights), 0.0)
+
+    def covariances(self, weights: FloatArray) -> FloatArray:
+        """The same for all pairs of sums."""
+        form = np.zeros((len(weights), len(weights)))
+        for own, used in self._used(weights):
+            form += _products(own * used, used)
+        return form - _table_covariance(self.table, weights)
+
+    def _used(self, weights: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Every level's variances, and the weights of its cells: sum x label x cell."""
+        parent_end = np.zeros((len(weights), 2, 1))
         for level, own in enumerate(self.variances):
-            at_end = weights[:, self.hierarchy.ends(level) - 1]
+            at_end = weights[..., self.hierarchy.ends(level) - 1]
+            used = at_end
             if level:
                 starts = self.hierarchy.child_starts(level - 1)
-                sizes = np.diff(np.append(starts, at_end.shape[1]))
-                used = at_end - np.repeat(parent_end, sizes, axis=1)
-            else:
-                used = at_end
-            total += float((own * used**2).sum())
+                sizes = np.diff(np.append(starts, at_end.shape[2]))
+                used = at_end - np.repeat(parent_end, sizes, axis=2)
+            yield own, used
             parent_end = at_end
-        return max(total - _table_variance(self.table, weights), 0.0)
 
     def reports_for(self, growth: float) -> float:
         """Linear when the noise stays as it is, quadratic when every report adds some."""
@@ -200,6 +248,22 @@ def _table_variance(table: FloatArray | None, weights: FloatArray) -> float:
     weighted = table * weights
     total = max(float(table.sum()), 1.0)
     return float((weighted * weights).sum()) - float(weighted.sum()) ** 2 / total
+
+
+def _table_covariance(table: FloatArray | None, weights: FloatArray) -> FloatArray:
+    """The same for several sums."""
+    if table is None:
+        return np.zeros((len(weights), len(weights)))
+    weighted = table * weights
+    sums = weighted.sum(axis=(1, 2))
+    return _products(weighted, weights) - np.outer(sums, sums) / max(float(table.sum()), 1.0)
+
+
+def _products(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Sums over labels and cells of the products of every two rows."""
+    count = len(left)
+    table: FloatArray = left.reshape(count, -1) @ right.reshape(count, -1).T
+    return table
 
 
 def merged(base: NoiseModel, sizes: IntArray) -> NoiseModel:

@@ -136,6 +136,10 @@ class AllAlike:
     def variance(self, weights: npt.NDArray[np.float64]) -> float:
         return float(weights.sum()) ** 2
 
+    def covariances(self, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        sums = weights.sum(axis=(1, 2))
+        return np.outer(sums, sums)
+
     def reports_for(self, growth: float) -> float:
         return growth
 

@@ -49,6 +49,11 @@ class UnitNoise:
     def variance(self, weights: npt.NDArray[np.float64]) -> float:
         return float((weights**2).sum())
 
+    def covariances(self, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        flat = weights.reshape(len(weights), -1)
+        table: npt.NDArray[np.float64] = flat @ flat.T
+        return table
+
     def reports_for(self, growth: float) -> float:
         return growth
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.stats import binomtest, norm
 
-from fedassay import Estimate, NotEnoughData
-from fedassay.estimate import Shape
+from fedassay import Estimate, NotEnoughData, TooCoarse
+from fedassay.estimate import Shape, unless_too_coarse
 
 confidences = st.sampled_from([0.5, 0.8, 0.95, 0.999])
 
@@ -98,3 +98,28 @@ def test_an_area_that_noise_pushed_past_an_end_reaches_back_below_it() -> None:
     low, high = Estimate(1.01, noise_sd=0.02, shape=Shape.LOGIT, trials=30).interval(0.95)
     assert low == pytest.approx(expected)
     assert high >= 1.0
+
+
+@given(st.floats(0.02, 0.98), st.floats(0.001, 0.3), st.floats(0.001, 0.3))
+def test_each_end_of_an_area_moves_away_by_its_own_distance(
+    value: float, noise: float, sampling: float
+) -> None:
+    """Squared distances from the value add up: that on log-odds from sampling, plain from noise."""
+    z = float(norm.ppf(0.975))
+    alone = Estimate(value, sampling_sd=sampling, shape=Shape.LOGIT).interval()
+    low, high = Estimate(value, noise_sd=noise, sampling_sd=sampling, shape=Shape.LOGIT).interval()
+    assert (value - low) ** 2 == pytest.approx((value - alone.low) ** 2 + (z * noise) ** 2)
+    assert (high - value) ** 2 == pytest.approx((alone.high - value) ** 2 + (z * noise) ** 2)
+
+
+@pytest.mark.parametrize(("half", "is_known"), [(0.249, True), (0.251, False)])
+def test_what_buckets_hide_may_reach_over_half_of_the_possible(half: float, is_known: bool) -> None:
+    estimate = Estimate(0.5, binning_sd=half / float(norm.ppf(0.975)), noise_sd=0.3)
+    judged = unless_too_coarse(estimate, "recall", 1.0)
+    assert judged.is_available == is_known
+    assert isinstance(judged, TooCoarse) != is_known
+    assert judged.noise_sd == 0.3
+    if not is_known:
+        assert str(judged).startswith("too coarse: the grid is too coarse for these scores: ")
+        assert "Run a second step (--steps 2), or give a reference." in str(judged)
+        assert judged.interval() == (-inf, inf)

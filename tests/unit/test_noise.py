@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedassay.hierarchy import Hierarchy
-from fedassay.noise import MergedNoise, NoNoise, PrefixNoise, TreeNoise
+from fedassay.noise import DenseNoise, MergedNoise, NoNoise, PrefixNoise, TreeNoise
 from fedassay.reconcile import prefix_leaves, reconcile
 from tests.laws import FloatArray
 
@@ -129,3 +129,30 @@ def test_noise_that_every_report_brings_is_outgrown_slowly() -> None:
     assert TreeNoise(hierarchy, variances).reports_for(3.0) == 3.0
     assert TreeNoise(hierarchy, variances, local_epsilon=2.0).reports_for(3.0) == 9.0
     assert PrefixNoise(hierarchy, variances, local_epsilon=2.0).reports_for(3.0) == 9.0
+
+
+@given(hierarchies(), seeds)
+def test_covariances_of_sums_are_those_of_their_variances(hierarchy: Hierarchy, seed: int) -> None:
+    """4 cov(a, b) = var(a + b) - var(a - b), for every model of noise."""
+    generator = np.random.default_rng(seed)
+    _, variances = random_tree(hierarchy, generator)
+    leaves = 2 * hierarchy.leaves
+    table = generator.uniform(0.0, 0.1, (2, hierarchy.leaves))
+    root = generator.normal(size=(leaves, leaves))
+    tree = TreeNoise(hierarchy, variances, table, total_is_known=bool(seed % 2))
+    models = (
+        tree,
+        MergedNoise(tree, np.ones(hierarchy.leaves, dtype=np.int64)),
+        PrefixNoise(hierarchy, variances),
+        DenseNoise(root @ root.T),
+        NoNoise(),
+    )
+    weights = generator.normal(size=(2, 2, hierarchy.leaves))
+    a, b = weights
+    for model in models:
+        found = model.covariances(weights)
+        np.testing.assert_allclose(
+            np.diag(found), [model.variance(a), model.variance(b)], atol=1e-6
+        )
+        expected = (model.variance(a + b) - model.variance(a - b)) / 4.0
+        np.testing.assert_allclose(found[0, 1], expected, atol=1e-6)

@@ -179,6 +179,11 @@ class _Given:
         difference = weights[1] - weights[0]
         return float(difference @ self.covariance @ difference)
 
+    def covariances(self, weights: Floats) -> Floats:
+        difference = weights[:, 1] - weights[:, 0]
+        table: Floats = difference @ self.covariance @ difference.T
+        return table
+
     def reports_for(self, growth: float) -> float:
         return growth
 

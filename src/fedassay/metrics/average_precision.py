@@ -1,19 +1,21 @@
 """The area under the precision-recall curve, as a mean of precisions."""
 
-from math import sqrt
+from math import hypot, sqrt
 
 import numpy as np
 
-from fedassay.estimate import Estimate
+from fedassay.estimate import REACH, Estimate, unless_too_coarse
 from fedassay.examples import FloatArray
 from fedassay.extras import needed_for
 from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.bootstrap import bias_and_spread, clear_at_the_top, few_buckets
 from fedassay.metrics.delta_method import (
     CLEAR_OF_NOISE,
-    counts_estimate,
+    sampling_variance,
     weighted_sum,
     why_one_class,
 )
+from fedassay.metrics.spans import clear_spikes, spans
 
 _FEW_BUCKETS = 2**11
 _PARTS = 8
@@ -33,26 +35,59 @@ def average_precision(histogram: ScoreHistogram) -> Estimate:
     undefined = why_one_class(histogram)
     if undefined is not None:
         return undefined
+    bias = noise_sd = 0.0
+    if not histogram.noise.is_zero:
+        histogram = clear_at_the_top(histogram)
+        bias, noise_sd = bias_and_spread(few_buckets(histogram), _evenly_mixed)
     P = histogram.total_positives
     mean, low, high, tie, drift = _mean_precisions(histogram)
     value = weighted_sum(histogram.positives, mean) / P
     positives = np.maximum(histogram.positives, 0.0)
-    untied = positives - np.minimum(histogram.ties[1], positives)
-    spiked = np.minimum(histogram.spikes[1], untied)
-    loose = _chance_order(histogram, untied - spiked)
-    # Whether a spike in a wide bucket is one score or several close ones is not known.
-    spike = (spiked * (high - tie)).sum() / 4.0
     above, below = high - mean, mean - low
     bound = max(weighted_sum(positives, above), weighted_sum(positives, below)) / P
-    likely = max(weighted_sum(untied, above), weighted_sum(untied, below)) / P
-    drifted = weighted_sum(positives, drift) / 2.0
-    return counts_estimate(
-        histogram,
-        value,
-        _gradient(histogram, value),
-        binning_bound=bound,
-        binning_sd=sqrt((loose + spike**2 + drifted**2) / P**2 + (likely**2 / 3.0) ** 2),
+    estimate = Estimate(
+        value=value - bias,
+        noise_sd=noise_sd,
+        sampling_sd=sqrt(sampling_variance(histogram, _gradient(histogram, value))),
+        binning_bound=bound + abs(bias),
+        binning_sd=_binning_sd(histogram, high - tie, np.maximum(above, below), drift) / P,
     )
+    return unless_too_coarse(estimate, "average precision", 1.0)
+
+
+def _binning_sd(
+    histogram: ScoreHistogram, untied: FloatArray, furthest: FloatArray, drift: FloatArray
+) -> float:
+    """The likely error of the sum of precisions: chance order, spikes, densities, what is open.
+
+    Whether a spike in a wide bucket is one score or several close ones is not known; `untied`
+    is what that changes, per positive.
+    """
+    positives = np.maximum(histogram.positives, 0.0)
+    loose = positives - np.minimum(histogram.ties[1], positives)
+    spiked = np.minimum(clear_spikes(histogram)[1], loose)
+    spike = weighted_sum(spiked, untied) / 4.0
+    drifted = weighted_sum(positives, drift) / 2.0
+    openness = spans(histogram).openness
+    # Precisions are steepest at the top: there even a smooth curve leaves all of its room open.
+    share = np.append(openness[:-1] ** 2, openness[-1])
+    # Of few buckets even likeness says little: a part of the most that there can be.
+    most = weighted_sum(loose, furthest)
+    few = most * most / (3.0 * histogram.total_positives)
+    possible = hypot(weighted_sum(loose * furthest, share) / REACH, few)
+    chance = _chance_order(histogram, loose - spiked)
+    return sqrt(chance + spike**2 + drifted**2 + possible**2)
+
+
+def _evenly_mixed(counts: FloatArray) -> FloatArray:
+    """Average precision with every bucket's scores mixed evenly; counts ... x label x bucket."""
+    running = np.cumsum(counts, axis=-1)
+    fp, tp = np.moveaxis(np.maximum(running[..., -1:] - running, 0.0), -2, 0)
+    n, p = np.moveaxis(np.maximum(counts, 0.0), -2, 0)
+    ranks = np.maximum(p, 1.0)
+    mean = _mean_of(tp, ranks, tp + fp - 0.5 * n / ranks, 1.0 + n / ranks)
+    sums: FloatArray = (counts[..., 1, :] * mean).sum(axis=-1) / running[..., 1, -1]
+    return sums
 
 
 def _chance_order(histogram: ScoreHistogram, loose: FloatArray) -> float:
@@ -90,7 +125,7 @@ def _mean_precisions(
     mixed = even
     if histogram.smooth and histogram.buckets <= _FEW_BUCKETS:
         mixed = _mixed_in_parts(histogram, tp, fp)
-    spiked = np.minimum(histogram.spikes.sum(axis=0), p + n)
+    spiked = np.minimum(clear_spikes(histogram).sum(axis=0), p + n)
     share = np.where(p + n > 0.0, spiked / np.maximum(p + n, 1e-300), 0.0)
     likely = np.clip(share * tie + (1.0 - share) * mixed, worst, best)
     return likely, worst, best, tie, (1.0 - share) * (mixed - even)

@@ -8,6 +8,7 @@ import numpy as np
 from fedassay.estimate import Estimate, NotEnoughData, Shape
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram, require_histogram
+from fedassay.metrics.spans import cell_noise_sd
 
 CLEAR_OF_NOISE = 4.0
 # Interpolation may leave a speck of an example on one side; a ratio to it means nothing.
@@ -77,7 +78,7 @@ def gradient_of_buckets(
     [[0.0, 0.0], [3.0, 3.0]]
     """
     counts = histogram.counts
-    noise_sd = _cell_noise_sd(histogram)
+    noise_sd = cell_noise_sd(histogram)
     gradient = np.zeros_like(counts)
     for label in (0, 1):
         step = max(1e-5 * max(float(np.abs(counts[label]).max()), 1.0), noise_sd)
@@ -88,15 +89,6 @@ def gradient_of_buckets(
             spread = change + np.append(change[1:], 0.0) + np.append(0.0, change[:-1])
             gradient[label, first::3] = spread[first::3]
     return gradient
-
-
-def _cell_noise_sd(histogram: ScoreHistogram) -> float:
-    """The root mean square noise of single counts; signs take turns, so that sums cancel."""
-    if histogram.noise.is_zero:
-        return 0.0
-    signs = np.tile(1.0 - 2.0 * (np.arange(histogram.buckets) % 2), (2, 1))
-    signs[1] *= -1.0
-    return sqrt(histogram.noise.variance(signs) / signs.size)
 
 
 def why_one_class(histogram: ScoreHistogram) -> NotEnoughData | None:

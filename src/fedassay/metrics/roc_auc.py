@@ -1,11 +1,11 @@
 """Areas under the ROC and precision-recall curves."""
 
-from math import sqrt
+from math import hypot, sqrt
 
 import numpy as np
 
 from fedassay.errors import SettingInvalid
-from fedassay.estimate import Estimate, Shape
+from fedassay.estimate import REACH, Estimate, Shape, unless_too_coarse
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram, require_histogram
 from fedassay.interpolation import monotone_slopes
@@ -15,6 +15,7 @@ from fedassay.metrics.delta_method import (
     weighted_sum,
     why_one_class,
 )
+from fedassay.metrics.spans import possible_pairs
 
 # In a bucket, the cumulative count at part t is a cubic in t, linear in (slope at the start,
 # rise, slope at the end). So the pairs with the positive above, the integral of negatives below
@@ -65,7 +66,7 @@ def roc_auc(histogram: ScoreHistogram, *, max_fpr: float | None = None) -> Estim
     within = _pairs_within(histogram, histogram.counts)
     area, gradient = _area(histogram, within)
     bound = np.maximum(np.abs(within), np.abs(p * n - within)).sum() / abs(P * N)
-    return Estimate(
+    estimate = Estimate(
         value=area,
         noise_sd=_noise_sd(histogram, gradient),
         sampling_sd=sqrt(_delong(histogram, gradient)),
@@ -74,6 +75,7 @@ def roc_auc(histogram: ScoreHistogram, *, max_fpr: float | None = None) -> Estim
         shape=Shape.LOGIT,
         trials=max(min(P, N), 1.0),
     )
+    return unless_too_coarse(estimate, "ROC AUC", 0.5)
 
 
 def even_area(histogram: ScoreHistogram) -> tuple[float, float]:
@@ -110,23 +112,29 @@ def _area(histogram: ScoreHistogram, within: FloatArray) -> tuple[float, FloatAr
 
 
 def _binning_sd(histogram: ScoreHistogram, area: float) -> float:
-    """The likely binning error: chance order, what half the buckets would change, and a guard.
+    """The likely binning error: chance order, what half the buckets would change, what is open.
 
     Ties count one half, whatever their order: only pairs of untied examples are open. With
     half the buckets the error would be some four times as large, so a quarter of the
-    difference stands for it. The guard grows with the third power of the open pairs, for
-    buckets that hold most of the examples and tell nothing about their order.
+    difference stands for it. Buckets that hold much and whose neighbours tell nothing about
+    their order may be wrong by whatever is possible (`spans.possible_pairs`).
     """
     p, n = histogram.positives, histogram.negatives
     pairs = histogram.total_positives * histogram.total_negatives
     tied_n, tied_p = histogram.ties
-    order = np.maximum((p - tied_p) * (n - tied_n) * (p + n + 1.0) / 12.0, 0.0).sum()
-    open_pairs = 0.5 * np.maximum(p * n - tied_p * tied_n, 0.0).sum() / abs(pairs)
+    loose_p, loose_n = p - tied_p, n - tied_n
+    order = np.maximum(loose_p * loose_n * (p + n + 1.0) / 12.0, 0.0).sum()
+    # Where tied scores lie among a bucket's others is not known either.
+    order += ((tied_p * loose_n) ** 2 + (tied_n * loose_p) ** 2).sum() / 12.0
     every_second = np.append(np.arange(0, histogram.buckets, 2), histogram.buckets)
     halved = histogram.merge(every_second)
     within = float(_pairs_within(halved, halved.counts).sum())
     coarse = (weighted_sum(halved.positives, halved.cumulative[0, :-1]) + within) / pairs
-    return sqrt(order / pairs**2 + ((coarse - area) / 4.0) ** 2 + (2.0 * open_pairs**3) ** 2)
+    possible = possible_pairs(histogram) / pairs / REACH
+    # Of few buckets even likeness says little: the third power of the pairs that are open.
+    open_pairs = 0.5 * np.maximum(p * n - tied_p * tied_n, 0.0).sum() / abs(pairs)
+    curve = hypot((coarse - area) / 4.0, possible, 2.0 * open_pairs**3)
+    return hypot(sqrt(order) / pairs, curve)
 
 
 def _noise_sd(histogram: ScoreHistogram, gradient: FloatArray) -> float:

@@ -2,19 +2,23 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import hypot, sqrt
 
 import numpy as np
 
-from fedassay.estimate import Estimate, Shape
+from fedassay.estimate import REACH, Estimate, Shape, unless_too_coarse
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram, require_histogram
+from fedassay.metrics.bootstrap import bias_and_spread, few_buckets
 from fedassay.metrics.delta_method import (
+    CLEAR_OF_NOISE,
     counts_estimate,
     gradient_of_buckets,
+    sampling_variance,
     why_one_class,
     why_undefined,
 )
+from fedassay.metrics.spans import cell_noise_sd, clear_spikes, spans
 
 # scikit-learn clips probabilities to [eps, 1 - eps].
 _EPS = float(np.finfo(np.float64).eps)
@@ -41,7 +45,9 @@ def log_loss(histogram: ScoreHistogram) -> Estimate:
     0.472
     """
     require_histogram(histogram)
-    return _mean_loss(histogram, _logs)
+    estimate = _mean_loss(histogram, _logs)
+    # It has no largest value: half of it either way says nothing any more.
+    return unless_too_coarse(estimate, "log loss", 2.0 * abs(estimate.value))
 
 
 def prevalence(histogram: ScoreHistogram) -> Estimate:
@@ -78,26 +84,58 @@ def ks(histogram: ScoreHistogram) -> Estimate:
     undefined = why_one_class(histogram)
     if undefined is not None:
         return undefined
+    bias = noise_sd = 0.0
+    if not histogram.noise.is_zero:
+        # The largest of many noisy gaps is larger than the largest gap.
+        histogram = few_buckets(histogram)
+        bias, noise_sd = bias_and_spread(histogram, _largest_gap)
+    P, N = histogram.total_positives, histogram.total_negatives
+    gap = histogram.cumulative[0] / N - histogram.cumulative[1] / P
+    share_n, share_p = np.abs(histogram.negatives) / N, np.abs(histogram.positives) / P
+    ends = np.maximum(np.abs(gap[:-1]), np.abs(gap[1:]))
+    # Inside a bucket one class may all come first: from its start a gap grows by that class's
+    # share at most, and to its end it falls by the other's at most.
+    furthest = np.maximum(
+        np.minimum(gap[:-1] + share_n, gap[1:] + share_p),
+        np.minimum(share_p - gap[:-1], share_n - gap[1:]),
+    )
+    largest = float(ends.max())
+    value = largest
+    if histogram.smooth and histogram.buckets <= _FEW_BUCKETS:
+        value = float(_largest_gap(histogram.refined(_PARTS)[1]))
+    tied = np.minimum(histogram.ties / np.maximum(histogram.counts, 1.0), 1.0).min(axis=0)
+    reached = ends + np.maximum(furthest - ends, 0.0) * spans(histogram).openness ** 2 * (
+        1.0 - tied
+    )
+    peak = int(np.argmax(reached))
+    chance = (np.maximum(histogram.counts[:, peak], 0.0) / np.array([N, P]) ** 2).sum() / 4.0
+    possible = max(float(reached[peak]) - largest, value - largest)
+    estimate = Estimate(
+        value=value - bias,
+        noise_sd=noise_sd,
+        sampling_sd=sqrt(sampling_variance(histogram, _gap_gradient(histogram))),
+        binning_bound=max(float(furthest.max()), value) - largest + abs(bias),
+        binning_sd=hypot(possible / REACH, sqrt(chance)),
+    )
+    return unless_too_coarse(estimate, "the largest gap", 1.0)
+
+
+def _largest_gap(counts: FloatArray) -> FloatArray:
+    """The largest gap at the ends of buckets; counts are ... x label x bucket."""
+    running = np.cumsum(counts, axis=-1)
+    share = running / running[..., -1:]
+    largest: FloatArray = np.abs(share[..., 0, :] - share[..., 1, :]).max(axis=-1)
+    return largest
+
+
+def _gap_gradient(histogram: ScoreHistogram) -> FloatArray:
+    """How the largest gap moves with each count, if it stays where it is."""
     P, N = histogram.total_positives, histogram.total_negatives
     share_n, share_p = histogram.cumulative[0] / N, histogram.cumulative[1] / P
-    gap = np.abs(share_n - share_p)
-    peak = int(np.argmax(gap))
-    value = float(gap[peak])
+    peak = int(np.argmax(np.abs(share_n - share_p)))
     sign = 1.0 if share_n[peak] >= share_p[peak] else -1.0
     below = np.arange(histogram.buckets) < peak
-    gradient = sign * np.stack([(below - share_n[peak]) / N, (share_p[peak] - below) / P])
-    # Inside a bucket the gap exceeds an end's by at most the bucket's share of one class.
-    inside = np.maximum(np.abs(histogram.negatives) / N, np.abs(histogram.positives) / P)
-    furthest = np.maximum(gap[:-1], gap[1:]) + inside
-    untied = np.abs(histogram.counts - histogram.ties)
-    loose = np.maximum(untied[0] / N, untied[1] / P)
-    return counts_estimate(
-        histogram,
-        value,
-        gradient,
-        binning_bound=float(max(min(furthest.max(), 1.0) - value, 0.0)),
-        binning_sd=float(loose[max(peak - 1, 0) : peak + 1].max() / sqrt(12.0)),
-    )
+    return sign * np.stack([(below - share_n[peak]) / N, (share_p[peak] - below) / P])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,17 +167,35 @@ def _mean_loss(histogram: ScoreHistogram, losses: Callable[[FloatArray], _Losses
         value = float(sums(histogram.counts).sum() / total)
         slopes = gradient_of_buckets(histogram, sums)
     counts = np.maximum(histogram.counts, 0.0)
-    loose = ((counts + histogram.spikes**2) * (over.high - over.low) ** 2 / 12.0).sum()
-    # A spike in the first or last bucket is likely one of scores that are exactly 0 or 1.
-    at_ends = (histogram.spikes * (over.high - over.mean))[:, [0, -1]].sum()
+    # For even scores in a bucket -log varies by 1 at most, however far it reaches.
+    chance = (counts * np.minimum((over.high - over.low) ** 2 / 12.0, 1.0)).sum()
+    spikes = (clear_spikes(histogram) * np.minimum(over.high - over.low, 1.0)) ** 2 / 12.0
+    loose = chance + spikes.sum()
+    at_ends = float((_crowded(histogram) * (over.high - over.mean)).sum()) / REACH
     furthest = np.maximum(over.high - over.mean, over.mean - over.low)
     return counts_estimate(
         histogram,
         value,
         (slopes - value) / total,
         binning_bound=float((counts * furthest).sum() / total) + abs(value - even),
-        binning_sd=sqrt(float(loose + at_ends**2)) / total + abs(value - even) / 3.0,
+        binning_sd=hypot(sqrt(float(loose)), at_ends) / total + abs(value - even) / 3.0,
     )
+
+
+def _crowded(histogram: ScoreHistogram) -> FloatArray:
+    """What the end buckets hold beyond the density beside them, label x bucket.
+
+    It may all lie at exactly 0 or 1, where a loss is largest. Noise alone is no crowd.
+    """
+    crowded = np.zeros_like(histogram.counts)
+    if histogram.buckets < 2:
+        return np.maximum(histogram.counts, 0.0)
+    density = np.maximum(histogram.counts, 0.0) / histogram.widths
+    clear = CLEAR_OF_NOISE * cell_noise_sd(histogram)
+    for end, beside in ((0, 1), (-1, -2)):
+        flat = density[:, beside] * histogram.widths[end]
+        crowded[:, end] = np.maximum(histogram.counts[:, end] - flat - clear, 0.0)
+    return crowded
 
 
 def _squares(edges: FloatArray) -> _Losses:

@@ -9,10 +9,11 @@ from operator import itemgetter
 import numpy as np
 
 from fedassay.errors import SettingInvalid
-from fedassay.estimate import Estimate, Shape
+from fedassay.estimate import REACH, Estimate, Shape, unless_too_coarse
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram, require_histogram
 from fedassay.metrics.delta_method import why_one_class, why_undefined
+from fedassay.metrics.spans import possible_below
 
 # True positives, false positives, false negatives, true negatives.
 ConfusionCounts = tuple[float, float, float, float]
@@ -86,8 +87,7 @@ def _spread(
     """Standard deviations of the interpolated counts from the true ones, per label.
 
     Rows fall into a bucket's two parts, and into its neighbours that bend the curve, by
-    chance; the curve itself may be wrong by as much as it departs from a straight line; and
-    what lies in a spike may sit anywhere.
+    chance; and the curve itself may be wrong by what its neighbours leave open.
     """
     counts = np.maximum(histogram.counts, 0.0)
     own, g = counts[:, bucket], shares[:, bucket]
@@ -96,9 +96,8 @@ def _spread(
         chance = chance + counts[:, bucket - 1] * (1.0 - shares[:, bucket - 1]) ** 2
     if bucket + 1 < histogram.buckets:
         chance = chance + counts[:, bucket + 1] * shares[:, bucket + 1] ** 2
-    straight = histogram.cumulative[:, bucket] + part * histogram.counts[:, bucket]
-    drift = below - straight
-    return np.sqrt(chance + drift**2 + (histogram.spikes[:, bucket] / 2.0) ** 2)
+    possible = possible_below(histogram, bucket, part, below - histogram.cumulative[:, bucket])
+    return np.sqrt(chance + (possible / REACH) ** 2)
 
 
 def confusion_counts(histogram: ScoreHistogram, threshold: float) -> dict[str, Estimate]:
@@ -110,7 +109,7 @@ def confusion_counts(histogram: ScoreHistogram, threshold: float) -> dict[str, E
     """
     at = confusion(histogram, threshold)
     return {
-        name: from_confusion(at, itemgetter(index), _unit(index), Kind(Shape.PLAIN))
+        name: from_confusion(at, itemgetter(index), _unit(index), Kind(Shape.PLAIN, span=inf))
         for index, name in enumerate(("tp", "fp", "fn", "tn"))
     }
 
@@ -245,7 +244,7 @@ def mcc(histogram: ScoreHistogram, threshold: float) -> Estimate:
         -fp / root - pull[1] - pull[3],
         tp / root - pull[2] - pull[3],
     )
-    return from_confusion(at, _mcc, slope, Kind(Shape.PLAIN))
+    return from_confusion(at, _mcc, slope, Kind(Shape.PLAIN, span=2.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +253,8 @@ class Kind:
 
     shape: Shape
     trials: float = inf
+    span: float = 1.0
+    """How far apart the figure's possible values are."""
 
 
 def proportion(
@@ -285,7 +286,7 @@ def from_confusion(
     """An estimate from a function of the confusion counts and its gradient.
 
     >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
-    >>> at, kind = confusion(h, 0.3), Kind(Shape.PLAIN)
+    >>> at, kind = confusion(h, 0.3), Kind(Shape.PLAIN, span=inf)
     >>> from_confusion(at, lambda quad: quad[0] + quad[1], (1.0, 1.0, 0.0, 0.0), kind).value
     3.0
     """
@@ -297,7 +298,7 @@ def from_confusion(
     # Moving one example above the threshold changes TP and FN, or FP and TN.
     moves = (slope[1] - slope[3], slope[0] - slope[2])
     corners = [value(_at_corner(at, fp, tp)) for fp in _ends(at, 0) for tp in _ends(at, 1)]
-    return Estimate(
+    estimate = Estimate(
         value=centre,
         noise_sd=_noise_sd(at, slope),
         sampling_sd=sqrt(variance),
@@ -306,6 +307,7 @@ def from_confusion(
         shape=kind.shape,
         trials=kind.trials,
     )
+    return unless_too_coarse(estimate, f"the figure at {at.threshold:.4g}", kind.span)
 
 
 def _noise_sd(at: Confusion, slope: tuple[float, ...]) -> float:

@@ -7,7 +7,7 @@ from math import hypot
 
 import numpy as np
 
-from fedassay.estimate import Estimate, NotEnoughData
+from fedassay.estimate import Estimate, NotEnoughData, TooCoarse
 from fedassay.examples import Examples
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics import accuracy, precision, recall, roc_auc
@@ -150,6 +150,8 @@ def _rates(histogram: ScoreHistogram, thresholds: Sequence[float]) -> tuple[Esti
 
 def _error(estimate: Estimate, truth: Estimate, caution: float) -> float:
     """Noise, binning spread and bias together; 1 where there would be no answer."""
+    if isinstance(estimate, TooCoarse) and truth.is_available:
+        return hypot(estimate.noise_sd, estimate.binning_sd) + 1e-12
     if isinstance(estimate, NotEnoughData) or isinstance(truth, NotEnoughData):
         return 1.0
     bias = estimate.value - truth.value

@@ -26,6 +26,11 @@ class SummedNoise:
         """Variances of independent noise add up."""
         return sum(part.variance(weights) for part in self.parts)
 
+    def covariances(self, weights: FloatArray) -> FloatArray:
+        """Covariances of independent noise add up."""
+        table: FloatArray = np.sum([part.covariances(weights) for part in self.parts], axis=0)
+        return table
+
     @property
     def local_epsilon(self) -> float | None:
         """That of the first site that has one."""

@@ -1,0 +1,93 @@
+"""What noise does to a figure that bends: bias and spread, from noise drawn once more.
+
+Where counts are few against their noise, a precision or a maximum is no longer linear in them:
+its expectation moves, and a gradient does not tell how far it may go. So the noise is drawn
+again, around counts that could be the true ones, and the figure read from each draw. The seed
+is fixed: the same tally gives the same answer.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from math import hypot, sqrt
+
+import numpy as np
+
+from fedassay.examples import FloatArray
+from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.spans import cell_noise_sd
+
+_PAIRS_OF_DRAWS = 100
+_MOST_BUCKETS = 48
+_CLEAR = 3.0
+_FEW = 16.0
+_TINY = 1e-300
+
+
+def bias_and_spread(
+    histogram: ScoreHistogram, figure: Callable[[FloatArray], FloatArray]
+) -> tuple[float, float]:
+    """How far noise moves a figure on average, and its standard deviation.
+
+    `figure` takes counts (... x label x bucket), negative ones included. Draws come in pairs
+    of opposite signs, so that what is linear in the noise has no bias at all. The spread is
+    the larger one of two: around counts that could be true, and around those that came, because
+    where noise pushed counts to 0 the former no longer sees all of it. A bias is only an
+    estimate, so it counts as an error too.
+
+    >>> from fedassay.noise import DenseNoise
+    >>> noise = DenseNoise(9.0 * np.eye(2))
+    >>> noisy = ScoreHistogram(np.array([0.0, 1.0]), np.full((2, 1), 90.0), noise)
+    >>> bias, spread = bias_and_spread(noisy, lambda counts: counts.sum(axis=(-2, -1)))
+    >>> abs(bias) < 1e-9, 3.5 < spread < 5.0  # of a sum of two counts: 3 times the root of 2
+    (True, True)
+    """
+    fitted, draws = _draws(histogram)
+    plain = float(figure(fitted))
+    values = figure(np.concatenate([fitted + draws, fitted - draws]))
+    beside = figure(np.concatenate([histogram.counts + draws, histogram.counts - draws]))
+    bias = float(values.mean()) - plain
+    return bias, hypot(max(float(values.std()), float(beside.std())), bias)
+
+
+@lru_cache(maxsize=2)
+def _draws(histogram: ScoreHistogram) -> tuple[FloatArray, FloatArray]:
+    """Likely counts, and noise for them: draw x label x bucket."""
+    weights = np.eye(2 * histogram.buckets).reshape(-1, 2, histogram.buckets)
+    sizes, sides = np.linalg.eigh(histogram.noise.covariances(weights))
+    factor = sides * np.sqrt(np.maximum(sizes, 0.0))
+    normal = np.random.default_rng(0).standard_normal((_PAIRS_OF_DRAWS, len(weights)))
+    draws: FloatArray = (normal @ factor.T).reshape(-1, 2, histogram.buckets)
+    return histogram.monotone().counts, draws
+
+
+@lru_cache(maxsize=2)
+def few_buckets(histogram: ScoreHistogram) -> ScoreHistogram:
+    """Buckets merged into a few that hold as much of both classes each, to draw noise for.
+
+    >>> few_buckets(ScoreHistogram.from_scores([0, 1] * 500, np.arange(1000) / 1000)).buckets
+    48
+    """
+    if histogram.buckets <= _MOST_BUCKETS:
+        return histogram
+    rate = np.maximum.accumulate(histogram.cumulative, axis=1)
+    progress = (rate / np.maximum(rate[:, -1:], _TINY)).sum(axis=0)
+    inner = np.searchsorted(progress, np.linspace(0.0, progress[-1], _MOST_BUCKETS + 1)[1:-1])
+    return histogram.merge(np.unique(np.concatenate([[0], inner, [histogram.buckets]])))
+
+
+def clear_at_the_top(histogram: ScoreHistogram) -> ScoreHistogram:
+    """The highest scores in one bucket that stands clear of the noise.
+
+    Precisions begin there: of fewer examples than their noise they would say nothing.
+
+    >>> clear_at_the_top(ScoreHistogram(np.arange(4) / 3, np.full((2, 3), 5.0))).edges.round(2)
+    array([0.  , 0.33, 1.  ])
+    """
+    noise_sd = cell_noise_sd(histogram)
+    total = 0.0
+    for bucket, count in enumerate(reversed(histogram.counts.sum(axis=0).tolist()), start=1):
+        total += count
+        if total >= _FEW + _CLEAR * noise_sd * sqrt(2.0 * bucket):
+            inner = np.arange(histogram.buckets - bucket + 1)
+            return histogram.merge(np.append(inner, histogram.buckets))
+    return histogram.merge(np.array([0, histogram.buckets]))

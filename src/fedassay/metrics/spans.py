@@ -1,0 +1,226 @@
+"""What a bucket hides: how far the order of the scores inside it is open, given its neighbours.
+
+Inside a bucket the cubic guesses. Where neighbours are alike the guess is good to second order;
+where a bucket holds much of a class and its neighbours little, nothing is known, and an
+interval must reach whatever is possible.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import hypot, inf, sqrt
+
+import numpy as np
+
+from fedassay.examples import FloatArray, IntArray
+from fedassay.histogram import FEWEST_TIED, ScoreHistogram
+
+# So many of a class, clear of the noise by three standard deviations, give a density to judge by.
+_FEW = 16.0
+_CLEAR = 3.0
+# So many spikes apart from each other are tied scores: one alone may be a narrow hump.
+_LATTICE = 3
+_APART = 0.9
+_LUMP = 0.5
+_TINY = 1e-300
+_STEEP = 300.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spans:
+    """Every bucket's open share of the order between classes, from 0 (known) to 1 (anything)."""
+
+    openness: FloatArray
+    loose: FloatArray
+    """Counts whose place is open, label x bucket: what noise may hide too, without ties."""
+
+
+@lru_cache(maxsize=1)
+def spans(histogram: ScoreHistogram) -> Spans:
+    """How far neighbours leave open in which order a bucket's positives and negatives lie.
+
+    In a bucket the ROC curve goes from one corner of a rectangle to the other. With slopes of
+    the neighbours' likelihood ratios, a and b times the bucket's own, a >= 1 >= b, a curve
+    that bends one way stays between the chord and a triangle above it, whose area is
+    (a - 1)(1 - b)/(a - b) of the half rectangle: the openness. At either end of the grid there
+    is no neighbour, and a is infinite or b is 0.
+
+    The last answer is kept, because several metrics ask for it one after the other.
+
+    >>> even = ScoreHistogram(np.array([0.0, 0.5, 1.0]), np.full((2, 2), 100.0))
+    >>> spans(even).openness.tolist()
+    [0.0, 0.0]
+    >>> crowded = ScoreHistogram(np.array([0.0, 0.5, 1.0]), np.array([[1e6, 1e2], [1e2, 1e4]]))
+    >>> spans(crowded).openness.round(3).tolist()
+    [1.0, 1.0]
+    """
+    noise_sd = cell_noise_sd(histogram)
+    counts = np.maximum(histogram.counts, 0.0)
+    tied = np.minimum(np.maximum(histogram.ties, _lattice(histogram, noise_sd)), counts)
+    starts = _groups(counts, noise_sd)
+    grouped = np.add.reduceat(counts, starts, axis=1)
+    sizes = np.diff(np.append(starts, histogram.buckets))
+    whole = np.repeat(np.maximum(grouped, 1e-300), sizes, axis=1)
+    # Among several buckets that must stand together to be clear, each has its part of the bend.
+    part = (counts / whole).max(axis=0)
+    openness = np.repeat(_openness(grouped), sizes) * np.minimum(part, 1.0)
+    return Spans(openness, counts - tied + noise_sd)
+
+
+def possible_pairs(histogram: ScoreHistogram) -> float:
+    """How many pairs the cubic may have put into the wrong order, if all goes wrong.
+
+    The third power: a triangle's area, and the cubic's error within it, which is of
+    second order while neighbours are alike.
+
+    >>> even = ScoreHistogram(np.array([0.0, 0.5, 1.0]), np.full((2, 2), 100.0))
+    >>> possible_pairs(even)
+    0.0
+    """
+    each = spans(histogram)
+    return float((0.5 * each.loose[0] * each.loose[1] * each.openness**3).sum())
+
+
+def cell_noise_sd(histogram: ScoreHistogram) -> float:
+    """The root mean square noise of single counts; signs take turns, so that sums cancel.
+
+    >>> cell_noise_sd(ScoreHistogram.from_scores([0, 1], [0.2, 0.7]))
+    0.0
+    """
+    if histogram.noise.is_zero:
+        return 0.0
+    signs = np.tile(1.0 - 2.0 * (np.arange(histogram.buckets) % 2), (2, 1))
+    signs[1] *= -1.0
+    return sqrt(histogram.noise.variance(signs) / signs.size)
+
+
+def clear_spikes(histogram: ScoreHistogram) -> FloatArray:
+    """Spikes that neither chance nor noise makes, label x bucket.
+
+    >>> h = ScoreHistogram(np.arange(4) / 3, np.array([[0.0, 9.0, 0.0], [3.0, 3.0, 3.0]]))
+    >>> clear_spikes(h).tolist()
+    [[0.0, 9.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+    least = FEWEST_TIED + _CLEAR * cell_noise_sd(histogram)
+    return np.where(histogram.spikes >= least, histogram.spikes, 0.0)
+
+
+def _groups(counts: FloatArray, noise_sd: float) -> IntArray:
+    """Where groups of buckets begin that have enough of both classes to compare."""
+    starts, negatives, positives, size = [0], 0.0, 0.0, 0
+    # A fine grid is mostly empty; with noise no bucket is, so that sizes are right.
+    filled = np.flatnonzero(counts.any(axis=0))
+    rows = zip(filled.tolist(), *counts[:, filled].tolist(), strict=True)
+    for bucket, n, p in rows:
+        negatives, positives, size = negatives + n, positives + p, size + 1
+        if min(negatives, positives) >= _FEW + _CLEAR * noise_sd * sqrt(size):
+            starts.append(bucket + 1)
+            negatives = positives = 0.0
+            size = 0
+    # What is left at the end is not enough: it belongs to the last group.
+    if len(starts) > 1:
+        starts.pop()
+    return np.array(starts)
+
+
+def _openness(grouped: FloatArray) -> FloatArray:
+    """The triangle's share of the half rectangle, from likelihood ratios of neighbours."""
+    n, p = grouped
+    if len(n) == 1:
+        return np.ones(1)
+    ratio = np.log(np.maximum(p, _TINY)) - np.log(np.maximum(n, _TINY))
+    step = np.clip(np.diff(ratio), -_STEEP, _STEEP)
+    above = np.expm1(np.append(step, _STEEP))
+    below = -np.expm1(-np.append(_STEEP, step))
+    triangle = np.abs(above * below) / np.maximum(np.abs(above + below), _TINY)
+    # A ratio above or below both neighbours may lean either way, as far as the larger step.
+    beside = np.maximum(np.abs(np.append(step, 0.0)), np.abs(np.append(0.0, step)))
+    either: FloatArray = np.where(above * below >= 0.0, triangle, np.tanh(beside / 2.0))
+    return np.minimum(either, 1.0)
+
+
+def _lattice(histogram: ScoreHistogram, noise_sd: float) -> FloatArray:
+    """Spikes among nearly empty neighbours, where there are several: tied scores.
+
+    Not at the ends, where scores crowd. A narrow hump would be one, and would touch an edge.
+    """
+    counts = np.maximum(histogram.counts, 0.0)
+    total = counts.sum(axis=0)
+    density = total / histogram.widths
+    beside = np.pad(density, 1)
+    expected = 2.0 * np.maximum(beside[:-2], beside[2:]) * histogram.widths
+    is_apart = expected <= (1.0 - _APART) * total
+    is_apart &= total >= _FEW + _CLEAR * noise_sd * sqrt(2.0)
+    is_apart[[0, -1]] = False
+    if is_apart.sum() < _LATTICE:
+        return np.zeros_like(counts)
+    return np.where(is_apart, counts, 0.0)
+
+
+def possible_below(
+    histogram: ScoreHistogram, bucket: int, part: float, inside: FloatArray
+) -> FloatArray:
+    """How far the counts below a point inside a bucket may be from the interpolated ones.
+
+    Per label. A density between its neighbours' keeps the cumulative count between the chord
+    and the corner that the neighbours' densities make; what towers above both may sit
+    anywhere. The cubic is off by some share of that room, the larger the more of the
+    bucket it is; scores are lumpier than any cubic, by half of what a bucket has more or
+    less than the mean of its neighbours.
+
+    >>> even = ScoreHistogram(np.arange(5) / 4, np.full((2, 4), 100.0))
+    >>> possible_below(even, 1, 0.5, np.array([50.0, 50.0])).tolist()
+    [0.0, 0.0]
+    >>> spike = ScoreHistogram(np.arange(4) / 3, np.array([[0.0, 90.0, 0.0], [30.0, 30.0, 30.0]]))
+    >>> possible_below(spike, 1, 0.5, np.array([45.0, 15.0])).round(1).tolist()
+    [63.6, 0.0]
+    """
+    noise_sd = cell_noise_sd(histogram)
+    counts = np.maximum(histogram.counts, 0.0)
+    widths, width = histogram.widths, float(histogram.widths[bucket])
+    rooms = []
+    for row, below in zip(counts, np.clip(inside, 0.0, counts[:, bucket]), strict=True):
+        left = _density(row[:bucket][::-1], widths[:bucket][::-1], noise_sd)
+        right = _density(row[bucket + 1 :], widths[bucket + 1 :], noise_sd)
+        beside = [None if each is None else each * width for each in (left, right)]
+        rooms.append(_room(float(row[bucket]), beside, part, float(below)))
+    return np.array(rooms)
+
+
+def _room(own: float, beside: list[float | None], part: float, below: float) -> float:
+    known = [count for count in beside if count is not None]
+    if own == 0.0 or not known:
+        return max(below, own - below)
+    lump = abs(own - sum(known) / len(known))
+    # Beyond an end nothing is known: a density that falls towards it may end at 0, one that
+    # rises may be all in one place.
+    beyond = inf if own > known[0] else 0.0
+    first, last = (beyond if count is None else count for count in beside)
+    low, high = _envelope(own, first, last, max(part, _TINY))
+    room = max(high - below, below - low, 0.0)
+    bend = room * min(room / max(below, own - below), 1.0)
+    return hypot(bend, _LUMP * min(lump, own) * 4.0 * part * (1.0 - part))
+
+
+def _envelope(own: float, first: float, last: float, part: float) -> tuple[float, float]:
+    """The least and the most below a part of a bucket; densities are counts per bucket width."""
+    chord = own * part
+    if first <= own <= last:
+        return max(first * part, own - last * (1.0 - part)), chord
+    if first >= own >= last:
+        return chord, min(first * part, own - last * (1.0 - part))
+    if own > first:
+        # The more it towers above its neighbours, the less they say about it.
+        base = max(first, last) ** 2 / own
+        return base * part, own - base * (1.0 - part)
+    base = min(first, last)
+    return max(base * part - (base - own), 0.0), min(base * part, own)
+
+
+def _density(counts: FloatArray, widths: FloatArray, noise_sd: float) -> float | None:
+    """The density on one side, over as many buckets as it takes to be clear of the noise."""
+    count = width = 0.0
+    for size, (more, wide) in enumerate(zip(counts, widths, strict=True), start=1):
+        count, width = count + float(more), width + float(wide)
+        if count >= _FEW + _CLEAR * noise_sd * sqrt(size):
+            break
+    return count / width if width > 0.0 else None

@@ -1,0 +1,135 @@
+"""What a bucket hides, against curves and densities that are tried one by one."""
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedassay import ScoreHistogram, TooCoarse, metrics
+from fedassay.metrics.spans import clear_spikes, possible_below, possible_pairs, spans
+from fedassay.noise import DenseNoise
+
+Floats = npt.NDArray[np.float64]
+
+
+def three(negatives: list[float], positives: list[float]) -> ScoreHistogram:
+    """Three even buckets."""
+    return ScoreHistogram(np.arange(4) / 3, np.array([negatives, positives], dtype=float))
+
+
+def middle_openness(above: float, below: float) -> float:
+    """Of a bucket with 1,000 of each class, beside likelihood ratios of `below` and `above`."""
+    histogram = three([1000.0] * 3, [1000.0 * below, 1000.0, 1000.0 * above])
+    return float(spans(histogram).openness[1])
+
+
+@given(st.floats(1.05, 20.0), st.floats(0.05, 0.95), st.integers(0, 2**32 - 1))
+def test_curves_that_bend_one_way_stay_inside_the_triangle(
+    above: float, below: float, seed: int
+) -> None:
+    """Curves of falling slopes between the neighbours', from corner to corner, by brute force."""
+    generator = np.random.default_rng(seed)
+    slopes = np.sort(generator.uniform(below, above, 40))[::-1]
+    steep, flat = slopes[slopes >= 1.0], slopes[slopes < 1.0]
+    if len(steep) == 0 or len(flat) == 0:
+        return
+    # So much of the width is steep that the curve ends in the corner (1, 1).
+    gain, loss = steep.mean() - 1.0, 1.0 - flat.mean()
+    width = np.concatenate(
+        [np.full(len(steep), loss / len(steep)), np.full(len(flat), gain / len(flat))]
+    ) / (gain + loss)
+    height = np.concatenate([[0.0], np.cumsum(width * slopes)])
+    area = float((width * (height[:-1] + height[1:])).sum() / 2.0)
+    assert height[-1] == pytest.approx(1.0)
+    assert -1e-9 <= area - 0.5 <= 0.5 * middle_openness(above, below) + 1e-9
+
+
+def test_the_triangle_itself_is_reached() -> None:
+    """Slopes 4, then 1/4: the corner lies at (1/5, 4/5), and the triangle is 0.6 of the half."""
+    assert middle_openness(4.0, 0.25) == pytest.approx(0.6)
+
+
+def test_neighbours_alike_leave_nothing_open_and_strangers_everything() -> None:
+    assert middle_openness(1.0, 1.0) == pytest.approx(0.0)
+    assert middle_openness(1e6, 1e-6) == pytest.approx(1.0, abs=1e-5)
+    # A ratio above both neighbours may lean either way.
+    assert middle_openness(0.1, 0.1) == pytest.approx(np.tanh(np.log(10.0) / 2.0))
+
+
+def test_the_end_of_the_grid_has_no_neighbour() -> None:
+    """Beyond the first bucket anything may come: a third of its order is open."""
+    histogram = three([1000.0] * 3, [1000.0, 1500.0, 1500.0])
+    assert spans(histogram).openness[0] == pytest.approx(1.0 / 3.0)
+
+
+@pytest.mark.parametrize("cells", [50, 400])
+def test_many_thin_buckets_are_as_open_as_their_part_of_a_group(cells: int) -> None:
+    """Few examples in each: the groups' ratios differ, and a bucket has its part of that."""
+    counts = np.ones((2, cells))
+    counts[1] = np.linspace(0.2, 1.8, cells)
+    histogram = ScoreHistogram(np.arange(cells + 1) / cells, counts)
+    assert spans(histogram).openness.max() < 0.1
+
+
+def test_crowded_buckets_may_hide_any_order_and_fine_ones_hide_little() -> None:
+    crowded = three([9000.0, 90.0, 10.0], [300.0, 300.0, 300.0])
+    assert possible_pairs(crowded) > 0.8 * 0.5 * 9000 * 300
+    lean = np.linspace(0.9, 1.1, 100)
+    fine = ScoreHistogram(np.arange(101) / 100, 1000.0 * np.stack([lean[::-1], lean]))
+    assert possible_pairs(fine) < 1e-6 * (1000 * 100) ** 2
+
+
+def test_noise_alone_opens_nothing() -> None:
+    """Three hundred buckets of much noise and few positives: 1 / 300 of the pairs at the most."""
+    generator = np.random.default_rng(3)
+    cells, noise_sd = 300, 30.0
+    truth = np.stack([np.full(cells, 1000.0), np.full(cells, 10.0)])
+    noisy = truth + generator.normal(0.0, noise_sd, truth.shape)
+    noise = DenseNoise(noise_sd**2 * np.eye(2 * cells))
+    histogram = ScoreHistogram(np.arange(cells + 1) / cells, noisy, noise)
+    pairs = histogram.total_positives * histogram.total_negatives
+    assert possible_pairs(histogram) < pairs / 300
+    assert not clear_spikes(histogram).any()
+
+
+@given(st.floats(0.05, 0.95), st.integers(0, 2**32 - 1))
+def test_densities_between_their_neighbours_stay_within_the_room(part: float, seed: int) -> None:
+    """Falling densities of 100 pieces, between 40 and 4 a bucket, by brute force."""
+    generator = np.random.default_rng(seed)
+    density = np.sort(generator.uniform(4.0, 40.0, 100))[::-1]
+    own = float(density.mean())
+    histogram = three([40.0, own, 4.0], [1.0, 1.0, 1.0])
+    cumulative = np.concatenate([[0.0], np.cumsum(density) / 100.0])
+    below = float(np.interp(part, np.arange(101) / 100.0, cumulative))
+    chord = own * part
+    corner = min(40.0 * part, own - 4.0 * (1.0 - part))
+    assert chord - 1e-9 <= below <= corner + 1e-9
+    # From the middle of that room nothing in it is further than half of it.
+    room = possible_below(histogram, 1, part, np.array([(chord + corner) / 2.0, 0.5]))
+    assert room[0] <= own
+
+
+def test_what_towers_above_its_neighbours_may_sit_anywhere() -> None:
+    histogram = three([0.0, 1000.0, 0.0], [50.0, 50.0, 50.0])
+    assert possible_below(histogram, 1, 0.25, np.array([250.0, 12.5]))[0] >= 750.0
+    assert possible_below(histogram, 1, 0.25, np.array([250.0, 12.5]))[1] < 1e-9
+
+
+def test_even_buckets_hide_nothing_below_a_threshold() -> None:
+    histogram = ScoreHistogram(np.arange(9) / 8, np.full((2, 8), 500.0))
+    assert possible_below(histogram, 3, 0.5, np.array([250.0, 250.0])).tolist() == [0.0, 0.0]
+
+
+def test_tied_scores_on_a_lattice_are_known_and_one_hump_is_not() -> None:
+    """Ten buckets apart from each other are ten scores; one bucket may be anything."""
+    counts = np.zeros((2, 100))
+    counts[:, 5::10] = 200.0
+    counts[1, 55::10] = 600.0
+    lattice = ScoreHistogram(np.arange(101) / 100, counts)
+    assert metrics.roc_auc(lattice).binning_sd < 0.01
+    alone = np.zeros((2, 100))
+    alone[:, 5] = 2000.0
+    alone[1, 90] = 20.0
+    hump = ScoreHistogram(np.arange(101) / 100, alone)
+    assert isinstance(metrics.roc_auc(hump), TooCoarse)
