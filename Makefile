@@ -40,10 +40,7 @@ planted-sample: $(VENV)/.test  ## twelve of them, as in CI
 	$(BIN)/python -m tests.planted --jobs 2 --sample 12
 
 coverage: $(VENV)/.test  ## which lines and branches no test reaches; writes docs/testing.md
-	$(BIN)/python -m coverage run -m pytest -n auto
-	$(BIN)/python -m coverage combine --quiet
-	$(BIN)/python -m coverage json --quiet
-	$(BIN)/python -m tests.reached coverage.json --write docs/testing.md
+	$(BIN)/python -m tests.reached --run --write docs/testing.md
 
 federation: $(VENV)/.flower  ## four hospitals on this machine: keys, TLS, a SuperLink, a kill, the report
 	@$(BIN)/python -m examples.four_hospitals

@@ -32,6 +32,8 @@ from fedassay.decoding import DecodeOptions
 from fedassay.engines.report_files import answer_file, read_messages, report_files
 from fedassay.errors import FileInvalid, NoRows, SettingInvalid
 from fedassay.files import as_path, read_object
+from fedassay.ledger import TableDigest
+from fedassay.ledger.account import TableAccount
 from fedassay.mechanisms import Privacy
 from fedassay.metrics.named import metric_at
 from fedassay.planning.first_survey import first_grid
@@ -45,6 +47,7 @@ from fedassay.simulation.result import SimulatedAssessment, simulated_assessment
 from fedassay.simulation.simulate import counted_rows
 from fedassay.survey import MAX_CLIENTS, SURVEY_FORMAT, Survey
 from fedassay.survey_json import load_survey
+from fedassay.tables.split_rows import splits_rows
 from fedassay.tally import Tally, TallyBuilder
 from fedassay.tally_file import KeptTally, is_tally_file
 from fedassay.wire import Message, messages
@@ -178,7 +181,9 @@ def answer(
 
     Guarantee: that of `survey.guarantee`, with the system's randomness. Without a policy
     the client is closed: no exact sums, and no more epsilon than is common. With an account
-    (`LedgerAccount`) it is charged before any noise is drawn.
+    (`LedgerAccount`) it is charged before any noise is drawn. Where each row answers one of
+    two locally private surveys, `client_id` (or the account's data) and the row's number say
+    which: pass the same rows in the same order to both.
 
     >>> import fedassay
     >>> survey = fedassay.new_survey(privacy="local", epsilon=2, clients=1000)
@@ -208,9 +213,13 @@ def answer(
             client_id=client_id,
             account=account,
         )
+    examples = rows.examples()
+    if splits_rows(asked) and isinstance(account, TableAccount):
+        client_id = account.part.data if client_id is None else client_id
+        account = account.of_table(TableDigest.of(examples))
     return answer_examples(
         asked,
-        rows.examples(),
+        examples,
         randomness=randomness,
         policy=own_policy,
         client_id=client_id,

@@ -19,7 +19,7 @@ from fedassay.files import Fields, as_path, read_json, write_json
 from fedassay.histogram import ScoreHistogram
 from fedassay.mechanisms import Guarantee
 from fedassay.metrics import named_metrics
-from fedassay.metrics.named import named_metric
+from fedassay.metrics.named import headings, named_metric
 from fedassay.presentation import aligned, html_table, html_text
 from fedassay.survey import Survey
 from fedassay.survey_json import survey_from_json
@@ -135,14 +135,15 @@ class Assessment:
         """Every figure as a flat float, for any experiment tracker.
 
         A metric has its value, and `_low` and `_high` of its 95 % interval; `@` becomes
-        `_at_`, which trackers accept in names. Metrics without a value are left out.
+        `_at_` and `=` becomes `_`, which trackers accept in names. Metrics without a value are
+        left out.
         """
         flat = {"reports": float(self.reports), "examples": self._histogram.total}
         if self.survey.total_epsilon is not None:
             flat["epsilon"] = float(self.survey.total_epsilon)
         for name, estimate in self._estimates.items():
             if estimate.is_available:
-                key, (low, high) = name.replace("@", "_at_"), estimate.interval()
+                key, (low, high) = tracker_name(name), estimate.interval()
                 flat |= {key: estimate.value, f"{key}_low": low, f"{key}_high": high}
         return {name: float(value) for name, value in flat.items()}
 
@@ -178,7 +179,7 @@ class Assessment:
         if not self.is_complete:
             return self._waiting
         header = estimate_header(exact=self.exact)
-        table = aligned(header, estimate_rows(self._estimates, exact=self.exact))
+        table = aligned(header, self._rows())
         return "\n".join([self.headline, "", table, *reasons(self._estimates)])
 
     def __repr__(self) -> str:
@@ -188,8 +189,12 @@ class Assessment:
         if not self.is_complete:
             return html_text(self._waiting)
         header = estimate_header(exact=self.exact)
-        table = html_table(header, estimate_rows(self._estimates, exact=self.exact))
+        table = html_table(header, self._rows())
         return html_text(self.headline) + table + "".join(map(html_text, reasons(self._estimates)))
+
+    def _rows(self) -> list[list[str]]:
+        above = headings(self._estimates)
+        return estimate_rows(self._estimates, exact=self.exact, headings=above)
 
     @property
     def _waiting(self) -> str:
@@ -252,6 +257,15 @@ class Assessment:
             thresholds=thresholds,
             first=first,
         )
+
+
+def tracker_name(name: str) -> str:
+    """A metric's name with letters only that experiment trackers accept.
+
+    >>> tracker_name("recall@specificity=0.9")
+    'recall_at_specificity_0.9'
+    """
+    return name.replace("@", "_at_").replace("=", "_")
 
 
 def _counted(assessment: Assessment) -> dict[str, Any]:

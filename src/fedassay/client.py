@@ -166,8 +166,12 @@ class Answer:
             )
 
     def __repr__(self) -> str:
-        reports = sum(message.reports for message in self.messages)
-        return f"<Answer: {reports:,} report{'s' if reports > 1 else ''}>"
+        return f"<Answer: {self.reports:,} report{'s' if self.reports > 1 else ''}>"
+
+    @property
+    def reports(self) -> int:
+        """How many reports it holds."""
+        return sum(message.reports for message in self.messages)
 
     def to_bytes(self) -> bytes:
         """The content of a report file."""

@@ -21,7 +21,8 @@ from fedassay.hierarchy import (
 
 MAX_CUT_LEAVES = 2**11
 MAX_CUT_LEVELS = 2**5
-"""All cuts of all levels are at most 2^17 numbers, which any survey's file may hold."""
+MAX_CUT_CELLS = 2**13
+"""Of all levels together: the rows of a fit over them take 256 MiB, and their cuts fit a file."""
 MAX_WEIGHT = 2**10
 """A weighted counter of 2 million examples stays below 2^31."""
 
@@ -69,6 +70,11 @@ class CutLevels(Levels):
         if self.weights is not None:
             _check_weights(self.weights, self.leaves)
             cells += (1,)
+        if sum(cells) > MAX_CUT_CELLS:
+            raise SettingInvalid(
+                f"chosen levels have at most {MAX_CUT_CELLS:,} cells together; found "
+                f"{sum(cells):,}. Drop some."
+            )
         object.__setattr__(self, "cells_per_level", cells)
 
     def is_weighted(self, level: int) -> bool:

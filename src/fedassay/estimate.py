@@ -12,6 +12,7 @@ from fedassay.extras import needed_for
 from fedassay.presentation import html_text
 
 _FEWEST_DIGITS, _MOST_DIGITS = 3, 6
+_LARGEST_EXPONENT = 300.0
 _SDS = ("noise_sd", "sampling_sd", "binning_bound", "binning_sd")
 
 
@@ -28,6 +29,8 @@ class Shape(Enum):
     """Wilson's score interval for a proportion, widened by noise."""
     LOGIT = "logit"
     """Sampling symmetric on the log-odds scale, for areas between 0 and 1, widened by noise."""
+    LOG = "log"
+    """Symmetric on the logarithmic scale, for ratios above 0."""
 
 
 class Interval(NamedTuple):
@@ -122,6 +125,9 @@ class Estimate:
         if self.shape is Shape.LOGIT and 0.0 < self.value < 1.0:
             return _widened(self.value, _logit_interval(self.value, z * self.sampling_sd), z, rest)
         half = z * sqrt(rest + self.sampling_sd**2)
+        if self.shape is Shape.LOG and self.value > 0.0:
+            factor = exp(min(half / self.value, _LARGEST_EXPONENT))
+            return Interval(self.value / factor, self.value * factor)
         return Interval(self.value - half, self.value + half)
 
 
@@ -176,8 +182,8 @@ def unless_too_coarse(estimate: Estimate, of: str, span: float) -> Estimate:
         binning_bound=estimate.binning_bound,
         binning_sd=estimate.binning_sd,
         reason="the grid is too coarse for these scores: where they lie inside its cells moves "
-        f"{of} by up to {min(reach, span):.2g} either way. Run a second step (--steps 2), or give a "
-        "reference.",
+        f"{of} by up to {min(reach, span):.2g} either way. Run a second step (--steps 2), or "
+        "give a reference.",
     )
 
 

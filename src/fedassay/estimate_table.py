@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
+from types import MappingProxyType
 
 from fedassay.estimate import Estimate, NotEnoughData, TooCoarse
 
 Exact = Mapping[str, float | None]
+NO_HEADINGS: Mapping[str, str] = MappingProxyType({})
+_LARGE = 10.0
 
 
 def estimate_header(*, exact: Exact | None = None, trials: int = 0) -> list[str]:
@@ -23,13 +26,18 @@ def estimate_rows(
     *,
     exact: Exact | None = None,
     trials: Sequence[Mapping[str, Estimate]] = (),
+    headings: Mapping[str, str] = NO_HEADINGS,
 ) -> list[list[str]]:
     """Estimates with 95 % intervals and, where known, exact values and errors.
 
-    With several trials, their mean absolute error stands beside the last one's.
+    With several trials, their mean absolute error stands beside the last one's. A heading is a
+    row of its own above the metric that it stands for.
     """
     rows = []
+    empty = len(estimate_header(exact=exact, trials=len(trials))) - 1
     for name, estimate in estimates.items():
+        if headings.get(name):
+            rows.append([f"-- {headings[name]}", *[""] * empty])
         row = [short_name(name), *_value_and_interval(estimate)]
         if exact is not None:
             row += _exact_and_error(estimate, exact.get(name))
@@ -50,23 +58,29 @@ def reasons(estimates: Mapping[str, Estimate]) -> list[str]:
 
 
 def short_name(name: str) -> str:
-    """A metric's name, with a threshold of many digits shown with four."""
-    metric, at, threshold = name.partition("@")
-    return f"{metric}@{float(threshold):.4g}" if at else name
+    """A metric's name, with a threshold or a goal of many digits shown with four."""
+    metric, at, where = name.partition("@")
+    goal, equals, number = where.rpartition("=")
+    return f"{metric}@{goal}{equals}{float(number):.4g}" if at else name
 
 
 def _value_and_interval(estimate: Estimate) -> tuple[str, str]:
     if not estimate.is_available:
         return "-", "too coarse" if isinstance(estimate, TooCoarse) else "not enough data"
     low, high = estimate.interval()
-    return f"{estimate.value:.5f}", f"[{low:.4f}, {high:.4f}]"
+    return _figure(estimate.value, 5), f"[{_figure(low, 4)}, {_figure(high, 4)}]"
+
+
+def _figure(value: float, digits: int) -> str:
+    """A number with so many digits after the point; large ones with fewer."""
+    return f"{value:.{digits if abs(value) < _LARGE else 2}f}"
 
 
 def _exact_and_error(estimate: Estimate, exact: float | None) -> tuple[str, str]:
     if exact is None:
         return "-", "-"
     error = estimate.value - exact
-    return f"{exact:.5f}", f"{error:+.0e}" if isfinite(error) else "-"
+    return _figure(exact, 5), f"{error:+.0e}" if isfinite(error) else "-"
 
 
 def _mean_error(values: Sequence[float], exact: float | None) -> str:

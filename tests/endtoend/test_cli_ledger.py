@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from fedassay.cli import main
-from fedassay.ledger import Ledger, Part
-from tests.surveys import local_survey, small_survey
+from fedassay.ledger import Ledger, Part, Status
+from tests.surveys import local_pair, local_survey, shared_pair, small_survey
 
 CANARY = "0.7312345"
 Run = Callable[..., tuple[int, str, str]]
@@ -300,3 +300,70 @@ def test_verify_reads_every_entry_and_names_a_changed_one(run: Run) -> None:
     code, _, err = run("ledger", "verify", "ledger.db")
     assert code == 2
     assert len(err.strip().splitlines()) == 1
+
+
+def test_two_surveys_are_one_charge_on_both_sides_and_show_as_such(run: Run) -> None:
+    first, second = local_pair(Fraction(1, 2))
+    first.save(Path("first.json"))
+    second.save(Path("second.json"))
+    run("ledger", "new", "ledger.db")
+    run("ledger", "budget", "ledger.db", "--data-id", "w", "--epsilon", "1/2")
+    answers = {
+        name: ("answer", f"{name}.json", "scores.csv", "-o", f"{name}.fa", "--ledger", "ledger.db",
+               "--data-id", "w")
+        for name in ("first", "second")
+    }  # fmt: skip
+    code, out, _ = run(*answers["first"])
+    assert code == 0
+    flat = " ".join(out.split())
+    assert (
+        "Charged epsilon 1/2 to data 'w': each row answers one of two surveys, this one or the "
+        "second, for which 1/2 is reserved." in flat
+    )
+    code, out, _ = run("ledger", "show", "ledger.db")
+    waits = f"1/2 waits for the second survey after {first.fingerprint.hex()[:8]}"
+    assert waits in " ".join(out.split())
+    _, out, _ = run("ledger", "show", "ledger.db", "--json")
+    (reserved,) = json.loads(out)["reserved"]
+    assert reserved["survey"] == first.fingerprint.hex()
+    # The table changed, and then it is what it was.
+    table = Path("scores.csv").read_text()
+    Path("scores.csv").write_text(table + f"{CANARY},1\n")
+    code, _, err = run(*answers["second"])
+    assert code == 2
+    assert "a row might answer both" in err
+    assert not Path("second.fa").exists()
+    Path("scores.csv").write_text(table)
+    code, out, _ = run(*answers["second"])
+    assert code == 0
+    assert (
+        "Charged epsilon 0 to data 'w': the second of two surveys spends 1/2, which was paid"
+        in (" ".join(out.split()))
+    )
+    sent = Path("second.fa").read_bytes()
+    code, out, _ = run(*answers["second"])
+    assert (code, Path("second.fa").read_bytes()) == (0, sent)
+    assert "Nothing is charged" in out
+    _, out, _ = run("ledger", "show", "ledger.db")
+    assert "waits for" not in out
+    assert Ledger(Path("ledger.db")).balances("w")[0].spent == Fraction(1, 2)
+    _, out, _ = run("ledger", "history", "ledger.db")
+    told = " ".join(out.split())
+    assert "first of two" in told
+    assert "second:" in told
+    run("ledger", "export", "ledger.db", "-o", "ledger.csv")
+    lines = Path("ledger.csv").read_text().splitlines()
+    steps = [row["step"] for row in csv.DictReader(lines) if row["step"]]
+    assert [json.loads(step)["kind"] for step in steps] == ["first", "second"]
+    assert run("ledger", "verify", "ledger.db")[0] == 0
+
+
+def test_a_server_is_charged_once_for_the_two_surveys_that_it_hands_out(run: Run) -> None:
+    first, second = shared_pair(Fraction(1, 2))
+    ledger = Ledger.create(Path("server.db"))
+    for survey in (first, second):
+        ledger.charge(survey, Part("w"), status=Status.ISSUED)
+    code, out, _ = run("ledger", "history", "server.db")
+    assert code == 0
+    assert "issued" in out
+    assert ledger.balances("w")[0].spent == Fraction(1, 2)

@@ -45,6 +45,7 @@ def test_trouble_ends_in_clear_errors_and_the_next_run_works(tmp_path: Path) -> 
         **SETTINGS,
         "privacy": "distributed",
         "epsilon": "1",
+        "steps": "1",
         "sites": 4,
         "minimum-reports": 3,
     }

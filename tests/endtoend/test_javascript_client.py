@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from fedassay import DecodeOptions, Grid, Hierarchy, Survey, Tally
 from fedassay.cli import main
+from fedassay.cut_levels import CutLevels
 from fedassay.errors import FedassayError
 from fedassay.files import canonical, parse_json
 from fedassay.hierarchy import Interleaved
@@ -26,6 +27,7 @@ from fedassay.survey_json import survey_from_json
 from fedassay.two_steps import decode_two
 from fedassay.wire import messages
 from tests.node import CLIENT, SCRIPTS, run_node
+from tests.steps import first_local, second_local
 from tests.vectors.surveys import LOCAL, SURVEYS, local, secure
 
 ROWS = 3000
@@ -224,6 +226,24 @@ def test_both_clients_refuse_the_same_surveys() -> None:
         if ours != theirs
     ]
     assert disagreed == []
+
+
+def test_both_clients_refuse_more_chosen_cells_than_a_fit_takes() -> None:
+    first = first_local(leaves=2048)
+    leaf = tuple(range(2048))
+    texts = []
+    for levels in (4, 5):
+        survey = second_local(first, CutLevels(2048, ((leaf, leaf),) * 4), kinds="oue oue oue oue")
+        content = survey.to_json()
+        content["hierarchy"]["levels"] = [[list(leaf), list(leaf)]] * levels
+        content["mechanisms"] = content["mechanisms"][:1] * levels
+        content["level_policy"]["client_fractions"] = [str(Fraction(1, levels))] * levels
+        texts.append(canonical(content))
+    allowed, refused = node_verdicts(texts)
+    assert allowed == survey_from_json(parse_json(texts[0], "survey")).fingerprint.hex()
+    assert "8192 cells together" in refused
+    with pytest.raises(FedassayError, match="8,192 cells together"):
+        survey_from_json(parse_json(texts[1], "survey"))
 
 
 # --- the command line -----------------------------------------------------------------------

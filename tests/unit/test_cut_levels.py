@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from fedassay import Grid, Hierarchy
 from fedassay.cut_levels import (
+    MAX_CUT_CELLS,
     MAX_CUT_LEAVES,
     MAX_CUT_LEVELS,
     MAX_WEIGHT,
@@ -281,15 +282,32 @@ def test_the_largest_chosen_levels_fit_into_a_survey_file() -> None:
     edges = np.arange(MAX_CUT_LEAVES + 1) / MAX_CUT_LEAVES
     edges[1:-1] += 1e-7 / 3
     listed = {"grid": Grid.explicit(edges).to_json()}
-    many = CutLevels(MAX_CUT_LEAVES, ((leaf, leaf),) * MAX_CUT_LEVELS)
+    some = leaf[:1] + leaf[-MAX_CUT_CELLS // MAX_CUT_LEVELS + 1 :]
+    many = CutLevels(MAX_CUT_LEAVES, ((some, some),) * MAX_CUT_LEVELS)
+    fine = CutLevels(MAX_CUT_LEAVES, ((leaf, leaf),) * (MAX_CUT_CELLS // MAX_CUT_LEAVES))
     heavy = CutLevels(MAX_CUT_LEAVES, ((leaf, leaf),) * 3, ((-MAX_WEIGHT,) * MAX_CUT_LEAVES,) * 2)
-    local = second_local(
-        first_local(leaves=MAX_CUT_LEAVES), many, kinds=" ".join(["oue"] * MAX_CUT_LEVELS)
-    )
-    shared = second_shared(first_shared(leaves=MAX_CUT_LEAVES), heavy)
-    for survey, levels in ((local, many), (shared, heavy)):
+    assert sum(many.cells_per_level) == sum(fine.cells_per_level) == MAX_CUT_CELLS
+    before = first_local(leaves=MAX_CUT_LEAVES)
+    surveys = [
+        second_local(before, levels, kinds=" ".join(["oue"] * levels.levels))
+        for levels in (many, fine)
+    ]
+    surveys.append(second_shared(first_shared(leaves=MAX_CUT_LEAVES), heavy))
+    for survey in surveys:
         for content in (survey.to_json(), survey.to_json() | listed):
-            assert survey_from_bytes(canonical(content)).hierarchy == levels
+            assert survey_from_bytes(canonical(content)).hierarchy == survey.hierarchy
+
+
+def test_more_cells_than_a_fit_takes_are_refused() -> None:
+    leaf = tuple(range(MAX_CUT_LEAVES))
+    levels = ((leaf, leaf),) * (MAX_CUT_CELLS // MAX_CUT_LEAVES)
+    CutLevels(MAX_CUT_LEAVES, levels)
+    for cuts, weights in (
+        ((*levels, ((0,), (0,))), None),
+        (levels, ((1,) * MAX_CUT_LEAVES,) * 2),
+    ):
+        with pytest.raises(SettingInvalid, match="found 8,193"):
+            CutLevels(MAX_CUT_LEAVES, cuts, weights)
 
 
 def test_one_level_more_is_refused_before_it_is_built(monkeypatch: pytest.MonkeyPatch) -> None:

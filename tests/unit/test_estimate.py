@@ -1,4 +1,4 @@
-from math import inf, isnan, sqrt
+from math import exp, inf, isnan, sqrt
 
 import pytest
 from hypothesis import given
@@ -123,3 +123,19 @@ def test_what_buckets_hide_may_reach_over_half_of_the_possible(half: float, is_k
         assert str(judged).startswith("too coarse: the grid is too coarse for these scores: ")
         assert "Run a second step (--steps 2), or give a reference." in str(judged)
         assert judged.interval() == (-inf, inf)
+
+
+@given(st.floats(0.01, 100.0), st.floats(0.001, 0.5), confidences)
+def test_a_log_interval_is_symmetric_on_the_logarithmic_scale(
+    value: float, relative: float, confidence: float
+) -> None:
+    estimate = Estimate(value, sampling_sd=relative * value, shape=Shape.LOG)
+    low, high = estimate.interval(confidence)
+    half = norm.ppf(0.5 + confidence / 2) * relative
+    assert low == pytest.approx(value * exp(-half))
+    assert high == pytest.approx(value * exp(half))
+
+
+def test_a_ratio_of_0_has_a_plain_interval() -> None:
+    low, high = Estimate(0.0, sampling_sd=0.5, shape=Shape.LOG).interval()
+    assert (low, high) == pytest.approx((-0.979982, 0.979982))

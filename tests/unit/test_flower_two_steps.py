@@ -251,7 +251,7 @@ def hostile(survey: Survey, change: str) -> Survey:
             edges = np.sort(np.unique(np.append(survey.grid.edges[1:-1] * 0.999, [0.0, 1.0])))
             return replace(survey, grid=Grid.explicit(edges.tolist()))
         case "more cells":
-            cells = survey.grid.cells + 1
+            cells = survey.grid.cells + 7
             grid = Grid.explicit(np.linspace(0.0, 1.0, cells + 1).tolist())
             return replace(
                 survey,
@@ -259,6 +259,8 @@ def hostile(survey: Survey, change: str) -> Survey:
                 hierarchy=CutLevels(cells, survey.hierarchy.cuts),
                 mechanisms=survey.mechanisms[: len(levels.cuts)],
             )
+        case "another model":
+            return replace(survey, model_digest="ab" * 32)
         case _:
             raise AssertionError(change)
 
@@ -280,8 +282,9 @@ def test_a_second_survey_that_was_not_announced_is_declined_before_a_row_is_read
     for change, message in (
         ("more epsilon", "reserved for the second survey"),
         ("another total", "both surveys announce one total"),
-        ("another grid", "this one has others"),
-        ("more cells", "this one has others"),
+        ("another grid", "keeps every edge"),
+        ("more cells", "keeps every edge"),
+        ("another model", "has others"),
     ):
         survey = hostile(second, change)
         terms = Terms.of(survey, randomness=SystemRandomness(), roster=roster_digest(sites[0]))
@@ -355,7 +358,7 @@ def test_each_row_answers_one_of_two_local_surveys(folder: Path) -> None:
     run = settings(folder, privacy="local", examples=1600)
     assessment = federate(InProcessGrid(configs(sites)), run)
     assert assessment.first is not None
-    reports = [assessment.first.reports, assessment.reports]
+    reports = [step.tally.clients(step.survey) for step in (assessment.first, assessment)]
     # By the sites' names in the roster.
     expected = sum(int(rows_of_step(run.survey, s.name, range(400)).sum()) for s in sites)
     assert reports == [expected, 1600 - expected]

@@ -106,14 +106,18 @@ def test_an_answer_comes_with_the_interval_that_it_will_have() -> None:
 
 
 def test_the_bias_is_the_estimates_distance_from_the_models_own_value() -> None:
-    """Where classes are apart inside one cell, precision above its middle is 1 and looks even."""
+    """Where a tenth is apart inside one cell, precision above its middle is 1 and looks even.
+
+    Half of that cell's 50 negatives seem to lie above it, beside 475 positives.
+    """
     labels = np.arange(1000) % 2
-    reference = Examples(labels, np.where(labels == 1, 0.75, 0.25))
+    away = np.where(np.arange(1000) < 100, 0.05, 0.4)
+    reference = Examples(labels, np.where(labels == 1, 0.5 + away, 0.5 - away))
     request = replace(FULL, reference=reference, positive_rate=None, auc=None)
-    survey = build_survey(request, Grid.uniform(1), Hierarchy.flat(1))
+    survey = build_survey(request, Grid.uniform(3), Hierarchy.flat(3))
     options = DecodeOptions(smooth=False)
     told = forecast(survey, model_for(request), clients=1000, decode_options=options)
-    assert told["precision@0.5"].binning_bias == pytest.approx(0.5 - 1.0, abs=1e-3)
+    assert told["precision@0.5"].binning_bias == pytest.approx(475 / 500 - 1.0, abs=1e-3)
     assert told["accuracy@0.5"].value == pytest.approx(1.0)
 
 

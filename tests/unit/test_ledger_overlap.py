@@ -14,7 +14,7 @@ from fedassay.client import OPEN_POLICY, answer_counts
 from fedassay.errors import BudgetExceeded, SurveyRepeated
 from fedassay.ledger import EVER, Budget, Ledger, LedgerAccount, Part, Window
 from fedassay.mechanisms import Privacy, UnitKind
-from tests.surveys import local_survey, small_survey
+from tests.surveys import local_survey, second_after, shared_pair, small_survey
 from tests.tables import ROOT
 
 ONE = Fraction(1)
@@ -33,6 +33,7 @@ def distributed(unit: Unit) -> Survey:
     )
 
 
+FIRST, SECOND = shared_pair()
 SURVEYS = {
     "local": local_survey(ONE),
     "local grid": local_survey(ONE, cells=8),
@@ -49,6 +50,10 @@ SURVEYS = {
     "client of 1": distributed(Unit(UnitKind.CLIENT, 1)),
     "client of 5": distributed(Unit(UnitKind.CLIENT, 5)),
     "exact": small_survey(4),
+    "first": FIRST,
+    "second": SECOND,
+    "second cut elsewhere": second_after(FIRST, Fraction(4, 5), cut=3),
+    "greedy second": second_after(FIRST, Fraction(9, 10)),
 }
 PLACES = {
     "Jan": Window.parse("2026-01-01..2026-02-01"),
@@ -128,6 +133,7 @@ def test_each_case_is_charged_or_refused_as_documented(
             "refused: exact sum": "exact sums",
             "refused: unit": "budget per client",
             "refused: no budget": "has no budget",
+            "refused: reserved": "reserved for the second survey",
         }[outcome]
         with pytest.raises(kind, match=reason):
             charge(ledger.path, asked)

@@ -119,6 +119,10 @@ def test_show_says_what_a_liar_can_move(tmp_path: Path, monkeypatch: pytest.Monk
     nothing = report_of(survey, report_id=bytes(16))
     tally = Tally.of(survey, [half, nothing])
     Assessment(survey, tally, DecodeOptions()).save(Path("a.json"))
+    asked = ["show", "a.json", "--metric", "lift@.50", "--metric", "npv", "--json"]
+    more = json.loads(CliRunner().invoke(app, asked).output)["estimates"]
+    assert more["lift@0.5"]["value"] > 1.0
+    assert more["npv@0.5"]["value"] == pytest.approx(11 / 13)
     told = CliRunner().invoke(app, ["show", "a.json", "--liar", "10"])
     assert "With up to 10 false rows more" in told.output
     shown = CliRunner().invoke(app, ["show", "a.json", "--liar", "10", "--json"])

@@ -16,6 +16,7 @@ from fedassay.examples import FloatArray
 from fedassay.mechanisms import Privacy
 from fedassay.mechanisms.partial_noise import epsilon_of_partial_noise, most_of_partial_noise
 from fedassay.survey import OneLevel
+from fedassay.two_steps import guarantee_of_both
 from tests.steps import first_local, first_shared, second_local, second_shared
 
 
@@ -225,3 +226,13 @@ def test_surveys_of_two_with_many_shared_levels_are_refused() -> None:
     cuts = (((0, 2), (0,)),) * 5
     with pytest.raises(SettingInvalid, match="at most 4 levels"):
         second_shared(first, CutLevels(6, cuts))
+
+
+def test_an_assessment_adds_up_what_both_surveys_cost_a_participant() -> None:
+    first = first_shared(minimum_reports=4)
+    second = second_shared(first, CutLevels(6, (((0, 2), (0,)),)))
+    told = guarantee_of_both(first, second)
+    assert told.participant_epsilon == pytest.approx(log_cost(first) + log_cost(second), rel=1e-6)
+    assert told.epsilon == 1
+    assert "Two surveys spent it, 0.2 and 0.8." in told.sentence()
+    assert "the second" not in told.sentence()

@@ -113,3 +113,20 @@ def test_assumptions_are_those_of_the_model() -> None:
         "positive_rate": 0.3,
         "auc": 0.9,
     }
+
+
+@pytest.mark.parametrize(
+    ("metric", "error"),
+    [("calibration_slope", 0.5), ("lift@0.2", 2.0), ("recall@specificity=0.8", 0.2), ("ici", 0.1)],
+)
+def test_clinical_figures_are_planned_for_by_name(metric: str, error: float) -> None:
+    made = make_plan(SECURE, Goal(Target(metric, error)), progress=lambda _: None)
+    assert metric in made.forecasts
+    assert metric in made.verdict
+    assert made.central.sampling_sd > 0.0
+
+
+def test_a_target_beyond_1_is_for_figures_that_go_beyond_it() -> None:
+    assert Target("flagged@0.5", 5.0).error == 5.0
+    with pytest.raises(SettingInvalid, match="between 0 and 1"):
+        Target("recall@0.5", 5.0)

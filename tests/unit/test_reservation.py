@@ -137,13 +137,13 @@ HOSTILE: dict[str, tuple[Survey, type[SurveyRefused], str]] = {
     "another grid": (
         on_grid(SECOND, Grid.explicit([0.0, 0.2, 0.5, 0.75, 1.0])),
         SurveyRefused,
-        "this one has others",
+        "keeps every edge",
     ),
-    "more cells": (on_grid(SECOND, Grid.uniform(64)), SurveyRefused, "this one has others"),
+    "more cells": (on_grid(SECOND, Grid.uniform(65)), SurveyRefused, "keeps every edge"),
     "another unit": (
         replace(SECOND, unit=Unit(UnitKind.CLIENT, 1)),
         SurveyRefused,
-        "this one has others",
+        "has others",
     ),
     "another model": (replace(SECOND, model_digest="ab" * 32), SurveyRefused, "has others"),
     "more colluders": (
@@ -174,6 +174,12 @@ def test_a_second_survey_that_is_not_what_was_announced_is_refused(
     assert charged(ledger) == [1, 1]
     ledger.charge(SECOND, WARD)
     assert charged(ledger) == [1, 1, 0]
+
+
+def test_a_second_survey_may_add_edges_to_the_first_ones(ledger: Ledger) -> None:
+    ledger.charge(FIRST, WARD)
+    ledger.charge(on_grid(SECOND, Grid.uniform(64)), WARD)
+    assert charged(ledger) == [1, 0]
 
 
 def test_a_second_survey_of_a_foreign_first_uses_nothing_up(ledger: Ledger) -> None:
@@ -343,6 +349,7 @@ EDITS: dict[str, tuple[str, object]] = {
     "a seal that is none": ("table", {"rows": 4, "seal": "ab"}),
     "rows that are none": ("table", {"rows": -1, "seal": "ab" * 32}),
     "another field": ("salt", "ab" * 32),
+    "a grid that is none": ("grid", {"kind": "edges", "edges": [1, 0]}),
 }
 
 

@@ -6,6 +6,8 @@ from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from fedassay import ClientPolicy, Examples, SystemRandomness, Unit
@@ -13,6 +15,7 @@ from fedassay.engines.report_files import answer_file
 from fedassay.errors import SettingInvalid, SurveyRefused
 from fedassay.ledger import Budget, Charge, Ledger, LedgerAccount, Part, TableDigest
 from fedassay.mechanisms import UnitKind
+from fedassay.tables import sources
 from fedassay.tables.columns import Columns
 from fedassay.tables.split_rows import count_split_file
 from tests.surveys import local_pair
@@ -47,6 +50,17 @@ def test_the_two_surveys_count_every_row_of_a_table_once(tmp_path: Path) -> None
         expected = np.bincount(examples.labels[mask] * 4 + cells, minlength=8).reshape(2, 4)
         assert counts.tolist() == expected.tolist()
         assert table == TableDigest.of(examples)
+
+
+def test_rows_keep_their_numbers_over_the_parts_of_a_large_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "rows.parquet"
+    examples = rows(600)
+    pq.write_table(pa.table({"score": examples.scores, "label": examples.labels}), path)
+    monkeypatch.setattr(sources, "BATCH_ROWS", 100)
+    counts, _ = count_split_file(path, COLUMNS, FIRST, "north")
+    assert counts.sum() == sum(answers_first(f"north:{row}") for row in range(600))
 
 
 def test_a_client_as_the_unit_answers_one_survey_and_is_refused_by_the_other(

@@ -1,9 +1,11 @@
 """Two surveys read as one, against generalised least squares over all their counters."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from math import exp
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from fedassay import DecodeOptions, Grid, Polya, ScoreHistogram, Survey, Tally, 
 from fedassay.assessment import Assessment
 from fedassay.cut_levels import CutLevels
 from fedassay.decoding import decode
-from fedassay.errors import SettingInvalid, SurveyMismatch, TooFewReports
+from fedassay.errors import FedassayError, SettingInvalid, SurveyMismatch, TooFewReports
 from fedassay.examples import FloatArray, IntArray
 from fedassay.mechanisms import RandomizedResponse, UnitKind
 from fedassay.noise import DenseNoise
@@ -171,6 +173,47 @@ def test_an_assessment_of_two_reads_them_together() -> None:
     joined = Assessment(second, other, OPTIONS, first=Assessment(first, one, OPTIONS))
     counts = read(first, one, second, other).counts
     assert joined.histogram().counts.tolist() == counts.tolist()
+
+
+def saved_pair(path: Path) -> dict[str, Any]:
+    """The file of an assessment of both."""
+    first = first_shared()
+    second = second_shared(first)
+    one, other = (noisy_tally(survey, TRUTH, 9, 3) for survey in (first, second))
+    Assessment(second, other, OPTIONS, first=Assessment(first, one, OPTIONS)).save(path)
+    content: dict[str, Any] = json.loads(path.read_text())
+    return content
+
+
+def test_an_assessment_of_two_survives_its_file(tmp_path: Path) -> None:
+    content = saved_pair(tmp_path / "both.json")
+    assert sorted(content["first"]) == ["counters", "reports", "survey"]
+    again = Assessment.load(tmp_path / "both.json")
+    assert again.first is not None
+    assert again.first.survey == first_shared()
+    assert again.to_json() == content
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda content: content.pop("first"), "read together with the first"),
+        (lambda content: content["first"].pop("reports"), "is missing"),
+        (lambda content: content["first"].update(surprise=1), "unknown field"),
+        (lambda content: content["first"]["counters"].append(0), "at most 16"),
+        (lambda content: content["first"].update(reports=[1, 1]), "at least 4 reports"),
+        (lambda content: content["first"]["survey"].update(model_digest="ab" * 32), "this first"),
+        (lambda content: content.update(first=None), "expected an object"),
+    ],
+)
+def test_an_assessment_file_whose_first_does_not_fit_is_refused(
+    change: Callable[[dict[str, Any]], object], says: str, tmp_path: Path
+) -> None:
+    content = saved_pair(tmp_path / "both.json")
+    change(content)
+    (tmp_path / "changed.json").write_text(json.dumps(content))
+    with pytest.raises(FedassayError, match=says):
+        Assessment.load(tmp_path / "changed.json")
 
 
 # --- local privacy ---------------------------------------------------------------------------

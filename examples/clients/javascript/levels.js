@@ -5,6 +5,7 @@ import { Refused, check } from "./refused.js";
 const MOST_LEVELS_OF_A_TREE = 20;
 const MOST_CHOSEN_LEVELS = 32;
 const MOST_CHOSEN_LEAVES = 2048;
+const MOST_CHOSEN_CELLS = 8192;
 const MOST_WEIGHT = 1024;
 
 /** The levels of a survey over so many leaves, the coarsest first. */
@@ -66,6 +67,10 @@ function chosenLevels(hierarchy, leaves) {
   check(
     levels.length >= 1 && levels.length <= MOST_CHOSEN_LEVELS,
     `chosen levels are from 1 to ${MOST_CHOSEN_LEVELS}`,
+  );
+  check(
+    levels.reduce((sum, { cells }) => sum + cells, 0) <= MOST_CHOSEN_CELLS,
+    `chosen levels have at most ${MOST_CHOSEN_CELLS} cells together`,
   );
   return levels;
 }

@@ -23,6 +23,13 @@ from fedassay.calibration.isotonic import fit_isotonic
 from fedassay.calibration.methods import METHODS, CalibrationMethod
 from fedassay.calibration.parametric import fit_beta, fit_sigmoid, fit_temperature
 from fedassay.calibration.smooth import fit_smooth
+from fedassay.metrics.ici import e50, e90, emax, ici
+from fedassay.metrics.weak_calibration import (
+    calibration_in_the_large,
+    calibration_intercept,
+    calibration_slope,
+    oe_ratio,
+)
 
 __all__ = [
     "METHODS",
@@ -45,7 +52,13 @@ __all__ = [
     "TemperatureCalibrator",
     "brier_parts",
     "bucket_guideline",
+    "calibration_in_the_large",
+    "calibration_intercept",
+    "calibration_slope",
+    "e50",
+    "e90",
     "ece",
+    "emax",
     "fit",
     "fit_auto",
     "fit_bbq",
@@ -55,8 +68,10 @@ __all__ = [
     "fit_sigmoid",
     "fit_smooth",
     "fit_temperature",
+    "ici",
     "log_loss_parts",
     "mce",
+    "oe_ratio",
     "reliability_diagram",
     "signed_gap",
 ]

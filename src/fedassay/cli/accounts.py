@@ -97,6 +97,11 @@ def step_words(charge: Charge) -> str:
         case FirstCharge() as step:
             if not step.left:
                 return ": the first of two surveys, with nothing reserved for the second"
+            if step.client_fraction < 1:
+                return (
+                    ": each row answers one of two surveys, this one or the second, for which "
+                    f"{show(step.left)} is reserved"
+                )
             return (
                 f": the first of two surveys spends {show(step.spends)}, and at most "
                 f"{show(step.left)} is reserved for the second, {show(step.total)} in all"

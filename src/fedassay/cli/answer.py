@@ -20,6 +20,7 @@ from fedassay.randomness import SystemRandomness
 from fedassay.survey import Survey
 from fedassay.survey_json import load_survey
 from fedassay.tables.sources import row_count
+from fedassay.tables.split_rows import splits_rows
 
 ANSWERED_FORMAT = "fedassay.answered/1"
 
@@ -38,7 +39,8 @@ def answer(
         int, typer.Option(metavar="N", help="Refuse surveys that decode fewer honest reports.")
     ] = 1,
     client_id: Annotated[
-        str | None, typer.Option(metavar="ID", help="For surveys that draw levels from ids.")
+        str | None,
+        typer.Option(metavar="ID", help="For surveys that go by ids."),
     ] = None,
     largest_epsilon: LargestEpsilonOption = None,
     exact_sums: ExactSumsOption = False,
@@ -114,7 +116,7 @@ def answer(
             rows += steps
             advance(steps)
 
-        content = answer_file(
+        made = answer_file(
             survey,
             file,
             tables.for_table(file),
@@ -123,15 +125,22 @@ def answer(
             client_id=client_id,
             account=account,
             progress=read,
-        ).to_bytes()
+        )
+    content = made.to_bytes()
     if account is not None and answers is not None:
         answers.keep(survey, account.part, content)
     # Whoever sees when the file appears must not see how long the noise took.
     departure.wait(slot_seconds(survey))
     write_whole(output, content)
-    counted = rows_counted(survey, rows)
+    splits = splits_rows(survey)
+    counted = made.reports if splits else rows_counted(survey, rows)
     voice.say(f"Wrote {output}: {len(content):,} bytes for survey {survey.fingerprint.hex()[:12]}.")
-    if counted < rows:
+    if splits:
+        voice.say(
+            f"Counted {counted:,} of {rows:,} rows: each answers one of two surveys, by its number "
+            "in the table and the client id. Keep both as they are until the other is answered."
+        )
+    elif counted < rows:
         voice.say(
             f"Counted {counted:,} of {rows:,} rows, drawn at random: the survey protects "
             f"{survey.unit}."

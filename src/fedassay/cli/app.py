@@ -83,6 +83,11 @@ def _run() -> int:
         getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
     try:
         code = app(standalone_mode=False)
+    except SystemExit as end:
+        # The framework turns a broken pipe into exit code 1, and wraps the stream.
+        if isinstance(sys.stdout, click.utils.PacifyFlushWrapper):
+            raise BrokenPipeError from end
+        raise
     except click.ClickException as error:
         from typer.rich_utils import rich_format_error
 

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from fedassay.estimate import Estimate
 from fedassay.estimate_table import estimate_header, estimate_rows
+from fedassay.metrics.named import headings
 from fedassay.tables.reading import Progress as Advance
 
 
@@ -33,6 +34,10 @@ class SafeConsole(Console):
             for item in objects
         )
         super().print(*safe, **options)
+
+    def on_broken_pipe(self) -> None:
+        """Leave it to the program, which then ends as if all had been read; rich would fail."""
+        raise BrokenPipeError
 
 
 out = SafeConsole(highlight=False)
@@ -76,6 +81,7 @@ def estimates_table(
     table.add_column(metric, no_wrap=True)
     for title in figures:
         table.add_column(title, justify="right", no_wrap=True)
-    for row in estimate_rows(estimates, exact=exact, trials=trials):
+    above = headings(estimates)
+    for row in estimate_rows(estimates, exact=exact, trials=trials, headings=above):
         table.add_row(*row)
     return table

@@ -52,6 +52,12 @@ ThresholdOption = Annotated[
     list[float] | None,
     typer.Option("--threshold", metavar="T", help="Decision threshold; may be repeated."),
 ]
+MetricOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metric", metavar="NAME", help="One more metric, such as lift@0.05; may be repeated."
+    ),
+]
 MinimumOption = Annotated[
     int | None,
     typer.Option(

@@ -1,5 +1,6 @@
 """`show`: an assessment, at any thresholds; of a tally no more than how far it is."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +14,7 @@ from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, ch
 from fedassay.errors import SettingInvalid
 from fedassay.estimate_table import reasons
 from fedassay.metrics.manipulation import manipulation
+from fedassay.metrics.named import check_metric, metric_at
 from fedassay.planning.request import check_thresholds
 from fedassay.report.charts import write_plots
 from fedassay.tally_file import KeptTally, is_tally_file
@@ -26,6 +28,7 @@ def show(
         Path, typer.Argument(metavar="ASSESSMENT", help="Assessment file, or a tally.")
     ],
     threshold: options.ThresholdOption = None,
+    metric: options.MetricOption = None,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw ROC and precision-recall curves.")
     ] = None,
@@ -43,6 +46,8 @@ def show(
 
       fedassay show assessment.json --threshold 0.2 --threshold 0.8
 
+      fedassay show assessment.json --metric lift@0.05 --metric recall@specificity=0.95
+
       fedassay show assessment.json --plot curves.png
 
       fedassay show assessment.json --liar 500
@@ -56,14 +61,17 @@ def show(
     saved = Assessment.load(file)
     thresholds = tuple(dict.fromkeys(threshold or saved.thresholds))
     check_thresholds(thresholds)
+    more = tuple(metric_at(name, thresholds) for name in metric or ())
+    for name in more:
+        check_metric(name)
     assessment = replace(saved, thresholds=thresholds)
     if plot is not None:
         check_output(plot, file, force=force)
         write_plots(assessment, plot)
     ranges = {} if liar is None else _ranges(assessment, liar)
     moved = {"manipulation": {"rows": liar, "ranges": ranges}} if ranges else {}
-    voice.result({"format": SHOWN_FORMAT, **assessment_content(assessment), **moved})
-    say_assessment(voice, assessment)
+    voice.result({"format": SHOWN_FORMAT, **assessment_content(assessment, more), **moved})
+    say_assessment(voice, assessment, more)
     if ranges:
         voice.say(
             f"\nWith up to {liar:,} false rows more, wherever they hurt most, each metric lies "
@@ -75,9 +83,9 @@ def show(
         voice.say(f"\nWrote {plot}.")
 
 
-def say_assessment(voice: Voice, assessment: Assessment) -> None:
+def say_assessment(voice: Voice, assessment: Assessment, more: Sequence[str] = ()) -> None:
     """Print the table of estimates, and why some have no value."""
-    estimates = assessment.estimates()
+    estimates = assessment.estimates() | {name: assessment[name] for name in more}
     histogram = assessment.histogram()
     voice.say(
         f"{assessment.reports:,} reports, {histogram.total:,.0f} examples, "
@@ -89,8 +97,8 @@ def say_assessment(voice: Voice, assessment: Assessment) -> None:
             err.print(reason, style="red", markup=False, soft_wrap=True)
 
 
-def assessment_content(assessment: Assessment) -> dict[str, Any]:
-    """An assessment in JSON's terms: promise, counts and estimates."""
+def assessment_content(assessment: Assessment, more: Sequence[str] = ()) -> dict[str, Any]:
+    """An assessment in JSON's terms: promise, counts and estimates, also of more metrics."""
     histogram = assessment.histogram()
     return {
         "survey": assessment.survey.fingerprint.hex(),
@@ -101,7 +109,9 @@ def assessment_content(assessment: Assessment) -> dict[str, Any]:
         "examples": float(histogram.total),
         "buckets": histogram.buckets,
         "thresholds": list(assessment.thresholds),
-        "estimates": estimates_json(assessment.estimates()),
+        "estimates": estimates_json(
+            assessment.estimates() | {name: assessment[name] for name in more}
+        ),
     }
 
 

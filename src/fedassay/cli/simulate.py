@@ -1,6 +1,7 @@
 """`fedassay simulate`: would a federation over this table give good answers?"""
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -20,6 +21,7 @@ from fedassay.examples import ScoredClients
 from fedassay.files import write_json
 from fedassay.mechanisms import Privacy, Unit, UnitKind
 from fedassay.metrics.exact_rows import row_metrics
+from fedassay.metrics.named import check_metric, metric_at
 from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest
 from fedassay.planning.search import (
     SurveyDesign,
@@ -50,6 +52,8 @@ _EXAMPLES = """
 
   fedassay simulate scores.csv --client hospital --threshold 0.3 --json
 
+  fedassay simulate scores.csv --metric lift@0.05 --metric recall@specificity=0.95
+
   fedassay simulate scores.csv --separator tab --positive yes --scale 100
 
   fedassay simulate scores.csv --preset paper --buckets 50 --out result/
@@ -66,6 +70,7 @@ def simulate_command(
     privacy: options.PrivacyOption = Privacy.SECURE,
     epsilon: options.EpsilonOption = None,
     threshold: options.ThresholdOption = None,
+    metric: options.MetricOption = None,
     trials: Annotated[int, typer.Option(metavar="R", help="Repeat the federation R times.")] = 1,
     seed: Annotated[
         int | None, typer.Option(metavar="N", help="Repeat the same random draws.")
@@ -112,6 +117,9 @@ def simulate_command(
     if seed is not None and seed < 0:
         raise SettingInvalid(f"a seed must be 0 or more; found {seed}.")
     thresholds = tuple(dict.fromkeys(threshold or (0.5,)))
+    more = tuple(metric_at(name, thresholds) for name in metric or ())
+    for name in more:
+        check_metric(name)
     voice = Voice(as_json, quiet)
     if out_dir is not None and out_dir.is_dir():
         for name in _RESULTS:
@@ -129,7 +137,7 @@ def simulate_command(
     chosen = tables.for_table(file)
     with progress("reading rows", row_count(file)) as advance:
         cohort = read_clients(file, chosen, progress=advance)
-    exact = row_metrics(cohort.examples, thresholds)
+    exact = row_metrics(cohort.examples, thresholds, more=more)
     request = SurveyRequest(
         privacy=privacy,
         epsilon=options.fraction_option(epsilon, "epsilon"),
@@ -152,7 +160,13 @@ def simulate_command(
     )
     design = design_survey(request)
     results, last = run_trials(
-        design, cohort, thresholds=thresholds, trials=trials, seed=seed, each_client=each_client
+        design,
+        cohort,
+        thresholds=thresholds,
+        trials=trials,
+        seed=seed,
+        each_client=each_client,
+        more=more,
     )
     tested = calibrate_half(request, cohort, seed=seed) if calibrate else None
     content: dict[str, Any] = {
@@ -189,6 +203,7 @@ def run_trials(
     trials: int,
     seed: int | None,
     each_client: bool,
+    more: Sequence[str] = (),
 ) -> tuple[list[dict[str, Estimate]], Assessment]:
     """Run the federation several times; returns all estimates, and the last assessment."""
     results = []
@@ -207,7 +222,7 @@ def run_trials(
             )
             if not each_client:
                 advance(1)
-            results.append(last.estimates())
+            results.append(last.estimates() | {name: last[name] for name in more})
     return results, last
 
 

@@ -1,6 +1,5 @@
 """`survey new` and `survey show`: what both sides agree on, and what it promises."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,10 +19,15 @@ from fedassay.survey_json import load_survey
 from fedassay.survey_steps import FirstOfTwo
 
 SHOWN_FORMAT = "fedassay.survey-shown/1"
+_FITS_AFTER = {
+    "output", "after", "clients", "threshold", "ledger", "data_id", "window", "group", "who",
+    "again", "witness", "force", "as_json", "quiet",
+}  # fmt: skip
 SurveyArgument = Annotated[Path, typer.Argument(metavar="SURVEY", help="Survey file.")]
 
 
 def new_survey(
+    context: typer.Context,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Survey file.")],
     after: Annotated[
         Path | None,
@@ -96,40 +100,40 @@ def new_survey(
         ledger, data_id, window=window, group=group, who=who, again=again, witness=witness
     )
     check_output(output, reference, model, after, *accounts.files_of(account), force=force)
-    tables = columns.TableOptions(
-        score=score,
-        label=label,
-        positive=positive,
-        scale=scale,
-        separator=separator,
-        decimal=decimal,
-    )
-    request = SurveyRequest(
-        privacy=privacy,
-        epsilon=options.fraction_option(epsilon, "epsilon"),
-        clients=clients,
-        examples=examples,
-        positive_rate=positive_rate,
-        preset=preset,
-        steps=steps,
-        levels=levels,
-        height=height,
-        fanout=fanout,
-        budget=options.parse_budget(budget),
-        thresholds=tuple(threshold or ()),
-        reference=tables.reference(reference),
-        unit=Unit(unit, max_examples),
-        minimum_reports=minimum_reports,
-        colluders=colluders,
-        allow_empty=allow_empty,
-        level_by_hash=level_by_hash,
-        model_digest=None if model is None else options.file_digest(model),
-    )
-    survey = (
-        design_survey(request).survey
-        if after is None
-        else _after(after, replace(request, clients=None, thresholds=()), request)
-    )
+    if after is not None:
+        _check_after(context)
+        survey = make_survey(after=after, clients=clients, thresholds=threshold or ())
+    else:
+        tables = columns.TableOptions(
+            score=score,
+            label=label,
+            positive=positive,
+            scale=scale,
+            separator=separator,
+            decimal=decimal,
+        )
+        request = SurveyRequest(
+            privacy=privacy,
+            epsilon=options.fraction_option(epsilon, "epsilon"),
+            clients=clients,
+            examples=examples,
+            positive_rate=positive_rate,
+            preset=preset,
+            steps=steps,
+            levels=levels,
+            height=height,
+            fanout=fanout,
+            budget=options.parse_budget(budget),
+            thresholds=tuple(threshold or ()),
+            reference=tables.reference(reference),
+            unit=Unit(unit, max_examples),
+            minimum_reports=minimum_reports,
+            colluders=colluders,
+            allow_empty=allow_empty,
+            level_by_hash=level_by_hash,
+            model_digest=None if model is None else options.file_digest(model),
+        )
+        survey = design_survey(request).survey
     if account is not None:
         account.status = Status.ISSUED
         account.charge(survey)
@@ -155,14 +159,19 @@ def new_survey(
         voice.say(account.receipt_text())
 
 
-def _after(path: Path, others: SurveyRequest, given: SurveyRequest) -> Survey:
-    """The second of two surveys, from the first's assessment; it keeps what that one said."""
-    if others != SurveyRequest(steps=Steps.AUTO):
+def _check_after(context: typer.Context) -> None:
+    """Refuse options that only a first survey takes: a second one keeps what that said."""
+    given = [
+        name.replace("_", "-")
+        for name in context.params
+        if name not in _FITS_AFTER
+        if (source := context.get_parameter_source(name)) and source.name == "COMMANDLINE"
+    ]
+    if given:
         raise SettingInvalid(
             "a second survey keeps what the first one said, but for --threshold and --clients; "
-            "found other options. Leave them out."
+            f"found --{given[0]}. Leave it out."
         )
-    return make_survey(after=path, clients=given.clients, thresholds=given.thresholds)
 
 
 def show_survey(

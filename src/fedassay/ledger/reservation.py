@@ -3,6 +3,8 @@
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
+
 from fedassay.errors import BudgetExceeded, SurveyRefused
 from fedassay.ledger.budget import Tab, show
 from fedassay.ledger.charge import Charge, Status
@@ -64,8 +66,13 @@ def _check_second(
         )
     if shared_digest(survey) != first.shared:
         raise SurveyRefused(
-            "the second survey has the first one's privacy, grid, unit, model and colluders; "
-            f"this one has others. {_MAKE_ANEW}"
+            "the second survey has the first one's privacy, unit, model and colluders; this one "
+            f"has others. {_MAKE_ANEW}"
+        )
+    if not np.isin(first.grid.edges, survey.grid.edges).all():
+        raise SurveyRefused(
+            "the second survey keeps every edge of the first, and may add some; this one lacks "
+            f"some. {_MAKE_ANEW}"
         )
     if survey.is_local:
         _check_rows(first, step, charge, table)

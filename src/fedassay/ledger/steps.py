@@ -11,6 +11,7 @@ import numpy as np
 from fedassay.errors import FileInvalid
 from fedassay.examples import Examples
 from fedassay.files import Fields, canonical
+from fedassay.grid import Grid
 from fedassay.ledger.texts import digest, rational
 from fedassay.survey import Survey
 from fedassay.survey_steps import FirstOfTwo, SecondOfTwo
@@ -85,6 +86,8 @@ class FirstCharge:
     left: Fraction
     """What the second may spend without another charge; 0 where nothing is reserved."""
     client_fraction: Fraction
+    grid: Grid
+    """Of the first; the second keeps its edges, and may add some."""
     shared: str
     """SHA-256 of what both surveys have in common (`shared_digest`)."""
     table: TableSeal | None
@@ -99,6 +102,7 @@ class FirstCharge:
             "spends": str(self.spends),
             "left": str(self.left),
             "client_fraction": str(self.client_fraction),
+            "grid": self.grid.to_json(),
             "shared": self.shared,
             "table": table,
         }
@@ -145,6 +149,7 @@ def step_charge(survey: Survey, *, table: TableSeal | None, issued: bool) -> Ste
         spends=spends,
         left=_left(survey, step, spends, is_known=issued or table is not None),
         client_fraction=step.client_fraction,
+        grid=survey.grid,
         shared=shared_digest(survey),
         table=table if survey.is_local else None,
     )
@@ -159,7 +164,7 @@ def _left(survey: Survey, step: FirstOfTwo, spends: Fraction, *, is_known: bool)
 def shared_digest(survey: Survey) -> str:
     """A hash of what the second survey must have in common with the first."""
     content = survey.to_json()
-    names = ("privacy", "grid", "unit", "allow_empty", "model_digest", "colluders")
+    names = ("privacy", "unit", "allow_empty", "model_digest", "colluders")
     return hashlib.sha256(canonical({name: content[name] for name in names})).hexdigest()
 
 
@@ -175,7 +180,7 @@ def step_charge_from_json(fields: Fields) -> StepCharge:
         )
     if kind != "first":
         raise FileInvalid(f"a charge is for the first or the second of two; found {kind[:40]!r}.")
-    fields.only("kind", "total", "spends", "left", "client_fraction", "shared", "table")
+    fields.only("kind", "total", "spends", "left", "client_fraction", "grid", "shared", "table")
     names = ("total", "spends", "left", "client_fraction")
     total, spends, left, share = (rational(fields.text(name)) for name in names)
     if max(spends, left, spends + left if share == 1 else total) > total or not 0 < share <= 1:
@@ -185,6 +190,7 @@ def step_charge_from_json(fields: Fields) -> StepCharge:
         spends=spends,
         left=left,
         client_fraction=share,
+        grid=Grid.from_json(fields.inside("grid")),
         shared=digest(fields.text("shared")),
         table=None if fields.get("table") is None else _table(fields.inside("table")),
     )

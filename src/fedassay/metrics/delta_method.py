@@ -68,10 +68,11 @@ def gradient_of_buckets(
 ) -> FloatArray:
     """How a sum over buckets moves with each count (label x bucket), by differences.
 
-    `of_bucket` gives every bucket's part, as one row, from counts (label x bucket); it may
-    look at the bucket and its two neighbours, as the cubic does, so buckets three apart are
-    moved at once. The step is the counts' own noise: across a kink of the cubic, as
-    beside an empty bucket, what matters is the slope over the distance that noise moves them.
+    `of_bucket` gives every bucket's part, as one row, from counts (label x bucket), or a row for
+    each of several sums, whose gradients then come back one after the other. It may look at the
+    bucket and its two neighbours, as the cubic does, so buckets three apart are moved at once.
+    The step is the counts' own noise: across a kink of the cubic, as beside an empty bucket,
+    what matters is the slope over the distance that noise moves them.
 
     >>> h = ScoreHistogram(np.array([0.0, 0.5, 1.0]), np.ones((2, 2)))
     >>> gradient_of_buckets(h, lambda counts: 3.0 * counts[1]).round(6).tolist()
@@ -79,15 +80,17 @@ def gradient_of_buckets(
     """
     counts = histogram.counts
     noise_sd = cell_noise_sd(histogram)
-    gradient = np.zeros_like(counts)
+    gradient = np.zeros((*of_bucket(counts).shape[:-1], *counts.shape))
     for label in (0, 1):
         step = max(1e-5 * max(float(np.abs(counts[label]).max()), 1.0), noise_sd)
         for first in range(3):
             moved = np.zeros_like(counts)
             moved[label, first::3] = step
             change = (of_bucket(counts + moved) - of_bucket(counts - moved)) / (2.0 * step)
-            spread = change + np.append(change[1:], 0.0) + np.append(0.0, change[:-1])
-            gradient[label, first::3] = spread[first::3]
+            spread = change.copy()
+            spread[..., :-1] += change[..., 1:]
+            spread[..., 1:] += change[..., :-1]
+            gradient[..., label, first::3] = spread[..., first::3]
     return gradient
 
 

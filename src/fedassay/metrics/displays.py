@@ -26,6 +26,11 @@ class Display(ABC):
     def figures(self) -> str:
         """The drawing's main figure, in words."""
 
+    @property
+    def figure_(self) -> Any:
+        """The figure that it was drawn on; None before."""
+        return None if self.ax_ is None else self.ax_.figure
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}: {self.figures()}>"
 

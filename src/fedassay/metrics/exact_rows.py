@@ -7,13 +7,23 @@ import numpy as np
 
 from fedassay.errors import SingleClass
 from fedassay.examples import Examples, FloatArray
-from fedassay.metrics.named import metric_name
+from fedassay.metrics.exact_clinical import (
+    SortedRows,
+    at_goal,
+    calibration_of_rows,
+    clinical_at_threshold,
+)
+from fedassay.metrics.named import USUAL_GOALS, metric_name, threshold_of
 
 _EPS = float(np.finfo(np.float64).eps)
 
 
-def row_metrics(examples: Examples, thresholds: Sequence[float]) -> dict[str, float | None]:
+def row_metrics(
+    examples: Examples, thresholds: Sequence[float], *, more: Sequence[str] = ()
+) -> dict[str, float | None]:
     """Every metric of `metrics.named`, from sorted rows; None where it is undefined.
+
+    With `more`, other names too, such as lift@0.05.
 
     >>> row_metrics(Examples([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]), [0.5])["roc_auc"]
     0.75
@@ -39,14 +49,18 @@ def row_metrics(examples: Examples, thresholds: Sequence[float]) -> dict[str, fl
         "ks": float(np.abs(below_p / P - below_n / N).max()),
         "prevalence": P / (P + N),
     }
-    for threshold in thresholds:
+    rows = SortedRows(scores[ends], below_n, below_p)
+    values |= calibration_of_rows(rows)
+    asked = [threshold for threshold in map(threshold_of, more) if threshold is not None]
+    for threshold in dict.fromkeys([*thresholds, *asked]):
         place = int(np.searchsorted(scores[ends], threshold, side="right"))
-        tp, fp = P - below_p[place], N - below_n[place]
-        values |= {
-            metric_name(name, threshold): value
-            for name, value in _at_threshold(float(tp), float(fp), P, N).items()
-        }
-    return values
+        tp, fp = float(P - below_p[place]), float(N - below_n[place])
+        at = _at_threshold(tp, fp, P, N)
+        at |= clinical_at_threshold(tp, fp, P, N, threshold=threshold)
+        named = {metric_name(name, threshold): value for name, value in at.items()}
+        values |= {k: v for k, v in named.items() if threshold in thresholds or k in more}
+    goals = [*USUAL_GOALS, *(name for name in more if name not in values)]
+    return values | {name: at_goal(rows, name) for name in goals}
 
 
 def row_calibration(

@@ -58,6 +58,16 @@ def roc_auc(histogram: ScoreHistogram, *, max_fpr: float | None = None) -> Estim
     require_histogram(histogram)
     if max_fpr is not None:
         return _partial_auc(histogram, max_fpr)
+    return unless_too_coarse(likely_area(histogram), "ROC AUC", 0.5)
+
+
+def likely_area(histogram: ScoreHistogram) -> Estimate:
+    """The area under the ROC curve however coarse the grid is, as planning compares grids.
+
+    >>> h = ScoreHistogram(np.array([0.0, 0.5, 1.0]), np.array([[3.0, 1.0], [1.0, 3.0]]))
+    >>> likely_area(h).is_available, roc_auc(h).is_available
+    (True, False)
+    """
     undefined = why_one_class(histogram)
     if undefined is not None:
         return undefined
@@ -66,7 +76,7 @@ def roc_auc(histogram: ScoreHistogram, *, max_fpr: float | None = None) -> Estim
     within = _pairs_within(histogram, histogram.counts)
     area, gradient = _area(histogram, within)
     bound = np.maximum(np.abs(within), np.abs(p * n - within)).sum() / abs(P * N)
-    estimate = Estimate(
+    return Estimate(
         value=area,
         noise_sd=_noise_sd(histogram, gradient),
         sampling_sd=sqrt(_delong(histogram, gradient)),
@@ -75,7 +85,6 @@ def roc_auc(histogram: ScoreHistogram, *, max_fpr: float | None = None) -> Estim
         shape=Shape.LOGIT,
         trials=max(min(P, N), 1.0),
     )
-    return unless_too_coarse(estimate, "ROC AUC", 0.5)
 
 
 def even_area(histogram: ScoreHistogram) -> tuple[float, float]:

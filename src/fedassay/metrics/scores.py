@@ -108,14 +108,15 @@ def ks(histogram: ScoreHistogram) -> Estimate:
         1.0 - tied
     )
     peak = int(np.argmax(reached))
-    chance = (np.maximum(histogram.counts[:, peak], 0.0) / np.array([N, P]) ** 2).sum() / 4.0
+    by_class = np.maximum(histogram.counts[:, peak], 0.0) / np.array([N, P]) ** 2
+    chance = min(sqrt(by_class.sum()) / 2.0, max(float(furthest[peak] - ends[peak]), 0.0))
     possible = max(float(reached[peak]) - largest, value - largest)
     estimate = Estimate(
         value=value - bias,
         noise_sd=noise_sd,
         sampling_sd=sqrt(sampling_variance(histogram, _gap_gradient(histogram))),
         binning_bound=max(float(furthest.max()), value) - largest + abs(bias),
-        binning_sd=hypot(possible / REACH, sqrt(chance)),
+        binning_sd=hypot(possible / REACH, chance),
     )
     return unless_too_coarse(estimate, "the largest gap", 1.0)
 
@@ -185,7 +186,7 @@ def _mean_loss(histogram: ScoreHistogram, losses: Callable[[FloatArray], _Losses
 def _crowded(histogram: ScoreHistogram) -> FloatArray:
     """What the end buckets hold beyond the density beside them, label x bucket.
 
-    It may all lie at exactly 0 or 1, where a loss is largest. Noise alone is no crowd.
+    It may all lie at exactly 0 or 1, where a loss is largest. Neither noise nor chance is a crowd.
     """
     crowded = np.zeros_like(histogram.counts)
     if histogram.buckets < 2:
@@ -193,8 +194,9 @@ def _crowded(histogram: ScoreHistogram) -> FloatArray:
     density = np.maximum(histogram.counts, 0.0) / histogram.widths
     clear = CLEAR_OF_NOISE * cell_noise_sd(histogram)
     for end, beside in ((0, 1), (-1, -2)):
-        flat = density[:, beside] * histogram.widths[end]
-        crowded[:, end] = np.maximum(histogram.counts[:, end] - flat - clear, 0.0)
+        here = np.maximum(histogram.counts[:, end], 0.0)
+        flat = density[:, beside] * histogram.widths[end] + 2.0 * np.sqrt(here)
+        crowded[:, end] = np.maximum(here - flat - clear, 0.0)
     return crowded
 
 

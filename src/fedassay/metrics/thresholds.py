@@ -13,7 +13,7 @@ from fedassay.estimate import REACH, Estimate, Shape, unless_too_coarse
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram, require_histogram
 from fedassay.metrics.delta_method import why_one_class, why_undefined
-from fedassay.metrics.spans import possible_below
+from fedassay.metrics.spans import clear_spikes, possible_below
 
 # True positives, false positives, false negatives, true negatives.
 ConfusionCounts = tuple[float, float, float, float]
@@ -96,6 +96,9 @@ def _spread(
         chance = chance + counts[:, bucket - 1] * (1.0 - shares[:, bucket - 1]) ** 2
     if bucket + 1 < histogram.buckets:
         chance = chance + counts[:, bucket + 1] * shares[:, bucket + 1] ** 2
+    if part == 0.0:
+        # At 0 itself only what towers there may be exactly 0.
+        return np.sqrt(chance + (clear_spikes(histogram)[:, bucket] / 2.0) ** 2)
     possible = possible_below(histogram, bucket, part, below - histogram.cumulative[:, bucket])
     return np.sqrt(chance + (possible / REACH) ** 2)
 
@@ -307,7 +310,9 @@ def from_confusion(
         shape=kind.shape,
         trials=kind.trials,
     )
-    return unless_too_coarse(estimate, f"the figure at {at.threshold:.4g}", kind.span)
+    # A ratio without a largest value says nothing when half of it either way is possible.
+    span = 2.0 * abs(centre) if kind.shape is Shape.LOG else kind.span
+    return unless_too_coarse(estimate, f"the figure at {at.threshold:.4g}", span)
 
 
 def _noise_sd(at: Confusion, slope: tuple[float, ...]) -> float:

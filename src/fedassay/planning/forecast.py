@@ -18,7 +18,7 @@ from fedassay.extras import needed_for
 from fedassay.histogram import ScoreHistogram
 from fedassay.mechanisms import UnitKind
 from fedassay.metrics import named_metrics
-from fedassay.metrics.named import named_metric
+from fedassay.metrics.named import headings, named_metric
 from fedassay.noise import DenseNoise, NoNoise
 from fedassay.planning.request import SurveyRequest
 from fedassay.planning.score_model import binormal, from_reference, on_grid
@@ -313,14 +313,17 @@ def forecast_rows(forecasts: Mapping[str, ErrorForecast]) -> list[list[str]]:
     >>> forecast_rows({})
     []
     """
-    rows = []
+    rows, above = [], headings(forecasts)
     for name, each in forecasts.items():
+        if above.get(name):
+            rows.append([f"-- {above[name]}", *[""] * 6])
         if not each.is_available:
             rows.append([name, _figure(each.value), "-", "-", "-", "no answer", "privacy"])
             continue
         figures = (each.sampling_sd, abs(each.binning_bias), each.noise_sd, each.half_width)
         shown = map(_figure, figures)
-        rows.append([name, f"{each.value:.4f}", *shown, each.dominates.value])
+        digits = 4 if abs(each.value) < 10.0 else 2
+        rows.append([name, f"{each.value:.{digits}f}", *shown, each.dominates.value])
     return rows
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from fedassay.checks import require_type
 from fedassay.errors import SettingInvalid, TargetImpossible
+from fedassay.metrics.named import OVERALL, threshold_of
 from fedassay.planning.forecast import (
     ASSUMED_AUC,
     ASSUMED_RATE,
@@ -17,6 +18,7 @@ from fedassay.planning.forecast import (
     expected_reports,
     forecast,
     forecast_header,
+    forecast_one,
     forecast_rows,
     model_for,
 )
@@ -291,9 +293,9 @@ def _predicted(
 ) -> Plan:
     design = design_survey(request)
     model, clients = model_for(request), expected_reports(request)
-    _, at, threshold = goal.target.metric.partition("@")
-    if at and float(threshold) not in thresholds:
-        thresholds = (*thresholds, float(threshold))
+    threshold = threshold_of(goal.target.metric)
+    if threshold is not None and threshold not in thresholds:
+        thresholds = (*thresholds, threshold)
     forecasts = forecast(
         design.survey,
         model,
@@ -302,10 +304,21 @@ def _predicted(
         decode_options=design.decode_options,
         second=design.second,
     )
+    if goal.target.metric not in forecasts:
+        forecasts[goal.target.metric] = forecast_one(
+            design.survey,
+            model,
+            metric=goal.target.metric,
+            clients=clients,
+            decode_options=design.decode_options,
+        )
     progress("rehearsing calibration")
     monte_carlo = MonteCarlo(design.survey, model, clients, design.decode_options, design.second)
     generator = np.random.default_rng(_SEED)
-    forecasts["ece"] = forecast_ece(monte_carlo, generator=generator)
+    # Beside the other calibration errors, which follow the first metrics.
+    listed = list(forecasts.items())
+    listed.insert(len(OVERALL), ("ece", forecast_ece(monte_carlo, generator=generator)))
+    forecasts = dict(listed)
     calibrated = expected_ece(monte_carlo, generator=generator)
     return Plan(
         request=request,

@@ -5,7 +5,7 @@ import numpy as np
 from fedassay.draws import draw_tally, whole_counts
 from fedassay.errors import SettingInvalid, TooFewReports
 from fedassay.histogram import ScoreHistogram
-from fedassay.metrics import roc_auc
+from fedassay.metrics.roc_auc import likely_area
 from fedassay.planning.first_survey import first_survey
 from fedassay.planning.forecast import expected_reports
 from fedassay.planning.judge import Judge
@@ -59,7 +59,7 @@ def two_step_error(request: SurveyRequest, scorer: Scorer) -> float:
         second = _second_after_noise(pilot, scorer.thresholds)
         judge = Judge.of(pilot, scorer.thresholds)
         if second is not None and not judge.drowns(second):
-            bias = roc_auc(ScoreHistogram(first.grid.edges, counts)).value - truth.value
+            bias = likely_area(ScoreHistogram(first.grid.edges, counts)).value - truth.value
             sds = judge.errors(second)
             sds = np.hypot(sds, np.append(bias, np.zeros(len(sds) - 1)))
         logs = np.log(np.minimum(sds, 1.0) + 1e-12)

@@ -10,9 +10,9 @@ import numpy as np
 from fedassay.estimate import Estimate, NotEnoughData, TooCoarse
 from fedassay.examples import Examples
 from fedassay.histogram import ScoreHistogram
-from fedassay.metrics import accuracy, precision, recall, roc_auc
+from fedassay.metrics import accuracy, precision, recall
 from fedassay.metrics.delta_method import why_one_class
-from fedassay.metrics.roc_auc import even_area
+from fedassay.metrics.roc_auc import even_area, likely_area
 from fedassay.planning.forecast import (
     expected_examples,
     expected_histogram,
@@ -68,7 +68,7 @@ class Scorer:
             request.reference is not None,
             thresholds,
             models,
-            tuple(roc_auc(model) for model in models),
+            tuple(likely_area(model) for model in models),
             tuple(_rates(model, thresholds) for model in models),
         )
 
@@ -134,7 +134,7 @@ def _area_error(expected: ScoreHistogram, truth: Estimate, caution: float) -> fl
     if why_one_class(expected) is not None:
         return 1.0
     even, noise_sd = even_area(expected)
-    smooth = roc_auc(ScoreHistogram(expected.edges, expected.counts))
+    smooth = likely_area(ScoreHistogram(expected.edges, expected.counts))
     # Real scores are lumpier than any model: distrust a part of what the cubic gains.
     lumps = (smooth.value - even) * caution
     return hypot(_error(smooth, truth, caution), noise_sd, lumps)

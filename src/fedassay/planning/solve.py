@@ -11,7 +11,7 @@ from fedassay.errors import SettingInvalid, TargetImpossible
 from fedassay.estimate import normal_quantile
 from fedassay.histogram import ScoreHistogram
 from fedassay.mechanisms import Privacy
-from fedassay.metrics.named import check_metric
+from fedassay.metrics.named import UNBOUNDED, check_metric
 from fedassay.planning.forecast import (
     Cause,
     ErrorForecast,
@@ -42,9 +42,10 @@ class Target:
 
     def __post_init__(self) -> None:
         check_metric(self.metric)
-        if not 0.0 < require_number(self.error, "a target error") < 1.0:
+        largest = inf if self.metric.partition("@")[0] in UNBOUNDED else 1.0
+        if not 0.0 < require_number(self.error, "a target error") < largest:
             raise SettingInvalid(
-                f"a target error must lie between 0 and 1; found {self.error:g}. "
+                f"a target error must lie between 0 and {largest:g}; found {self.error:g}. "
                 "No finite number of clients gives an error of 0."
             )
 

@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass, field
 
 import numpy as np
 
-from fedassay.assessment import Assessment
+from fedassay.assessment import Assessment, tracker_name
 from fedassay.estimate_table import Exact
 from fedassay.examples import ScoredClients
 from fedassay.metrics.exact_rows import row_metrics
@@ -48,7 +48,7 @@ class SimulatedAssessment(Assessment):
     def to_dict(self) -> dict[str, float]:
         """As `Assessment.to_dict`, with exact values under names that end in `_exact`."""
         exact = {
-            f"{name.replace('@', '_at_')}_exact": float(value)
+            f"{tracker_name(name)}_exact": float(value)
             for name, value in self.exact_values.items()
             if value is not None
         }

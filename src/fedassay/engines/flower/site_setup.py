@@ -107,7 +107,8 @@ data-id = {_text(wishes.name)}
 
 # The most that one survey may tell about one row (or client, where a survey protects clients):
 # no answer becomes more than e^epsilon times as likely by it. At 1 that is 2.7 times, at 5 it is
-# 148 times, and at {CEILING}, the most that any client answers, 22,026 times.
+# 148 times, and at {CEILING}, the most that any client answers, 22,026 times. Two surveys that
+# belong together count as one: their total is compared, and charged before the first.
 largest-epsilon = {_text(str(wishes.largest_epsilon))}
 
 # The most that all surveys together may tell; what was spent is in ledger.db and never comes back.

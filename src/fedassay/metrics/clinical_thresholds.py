@@ -1,0 +1,138 @@
+"""What a clinic asks of a threshold: how many are flagged, and what a flag or none is worth."""
+
+from math import inf, sqrt
+
+from fedassay.estimate import Estimate, Shape
+from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.delta_method import why_one_class, why_undefined
+from fedassay.metrics.multiples import multiple
+from fedassay.metrics.thresholds import (
+    Confusion,
+    ConfusionCounts,
+    Kind,
+    confusion,
+    confusion_weights,
+    from_confusion,
+    proportion,
+)
+
+PER = 1000.0
+_FALSE_POSITIVES: ConfusionCounts = (0.0, 1.0, 0.0, 0.0)
+_TRUE_NEGATIVES: ConfusionCounts = (0.0, 0.0, 0.0, 1.0)
+
+
+def npv(histogram: ScoreHistogram, threshold: float) -> Estimate:
+    """Negative predictive value, TN / (TN + FN): the share of negatives among the unflagged.
+
+    >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    >>> round(npv(h, 0.5).value, 3)
+    0.667
+    """
+    at = confusion(histogram, threshold)
+    where = f"examples at or below threshold {threshold:g}"
+    return proportion(at, _npv, (0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 1.0, 1.0), where)
+
+
+def flagged(histogram: ScoreHistogram, threshold: float) -> Estimate:
+    """How many of 1,000 examples lie above the threshold.
+
+    >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    >>> flagged(h, 0.5).value
+    250.0
+    """
+    at = confusion(histogram, threshold)
+    share = proportion(at, _called, (1.0, 1.0, 0.0, 0.0), (1.0, 1.0, 1.0, 1.0), "examples")
+    return multiple(share, PER)
+
+
+def lr_plus(histogram: ScoreHistogram, threshold: float) -> Estimate:
+    """Positive likelihood ratio, recall / (1 - specificity): what a flag does to the odds.
+
+    Its interval is symmetric on the logarithmic scale.
+
+    >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    >>> lr_plus(h, 0.3).value
+    2.0
+    """
+    at = confusion(histogram, threshold)
+    undefined = why_one_class(histogram) or _why_none(
+        at, _FALSE_POSITIVES, f"negatives above threshold {threshold:g}"
+    )
+    if undefined is not None:
+        return undefined
+    tp, fp, fn, tn = at.counts
+    P, N = tp + fn, fp + tn
+    value = _lr_plus(at.counts)
+    slope = (
+        fn / P**2 * N / fp,
+        -value * tn / (fp * N),
+        -tp / P**2 * N / fp,
+        value / N,
+    )
+    estimate = from_confusion(at, _lr_plus, slope, Kind(Shape.LOG))
+    return _at_least(estimate, tp, one_row=N / (P * fp))
+
+
+def lr_minus(histogram: ScoreHistogram, threshold: float) -> Estimate:
+    """Negative likelihood ratio, (1 - recall) / specificity: what no flag does to the odds.
+
+    Its interval is symmetric on the logarithmic scale.
+
+    >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    >>> lr_minus(h, 0.5).value
+    0.5
+    """
+    at = confusion(histogram, threshold)
+    undefined = why_one_class(histogram) or _why_none(
+        at, _TRUE_NEGATIVES, f"negatives at or below threshold {threshold:g}"
+    )
+    if undefined is not None:
+        return undefined
+    tp, fp, fn, tn = at.counts
+    P, N = tp + fn, fp + tn
+    value = _lr_minus(at.counts)
+    slope = (
+        -fn / P**2 * N / tn,
+        value / N,
+        tp / P**2 * N / tn,
+        -value * fp / (tn * N),
+    )
+    estimate = from_confusion(at, _lr_minus, slope, Kind(Shape.LOG))
+    return _at_least(estimate, fn, one_row=N / (P * tn))
+
+
+def _why_none(at: Confusion, side: ConfusionCounts, of: str) -> Estimate | None:
+    """Why a ratio to one of the four counts means nothing, if it does not."""
+    size = sum(weight * count for weight, count in zip(side, at.counts, strict=True))
+    return why_undefined(at.histogram, confusion_weights(at, side), of, size=size)
+
+
+def _at_least(estimate: Estimate, rows: float, *, one_row: float) -> Estimate:
+    """A ratio to no rows at all is not known for certain: as if there might be one."""
+    if rows >= 1.0:
+        return estimate
+    return Estimate(
+        estimate.value,
+        noise_sd=estimate.noise_sd,
+        sampling_sd=max(estimate.sampling_sd, sqrt(max(1.0 - rows, 0.0)) * one_row),
+        binning_bound=estimate.binning_bound,
+        binning_sd=estimate.binning_sd,
+    )
+
+
+def _npv(quad: ConfusionCounts) -> float:
+    return quad[3] / (quad[2] + quad[3]) if quad[2] + quad[3] != 0.0 else float("nan")
+
+
+def _called(quad: ConfusionCounts) -> float:
+    return (quad[0] + quad[1]) / sum(quad)
+
+
+def _lr_plus(quad: ConfusionCounts) -> float:
+    tp, fp, fn, tn = quad
+    return tp / (tp + fn) * (fp + tn) / fp if fp != 0.0 else inf
+
+
+def _lr_minus(quad: ConfusionCounts) -> float:
+    tp, fp, fn, tn = quad
+    return fn / (tp + fn) * (fp + tn) / tn if tn != 0.0 else inf

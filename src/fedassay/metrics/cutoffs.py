@@ -1,0 +1,121 @@
+"""The threshold above which a wanted number of examples lies, and what chance makes of it."""
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from fedassay.examples import FloatArray
+from fedassay.histogram import ScoreHistogram
+from fedassay.interpolation import cubic
+from fedassay.metrics.delta_method import sampling_variance
+from fedassay.metrics.thresholds import Confusion, confusion
+
+_HALVINGS = 60
+_ROUNDING = 1e-9
+# The slope of a curve is that of a chord as wide as chance moves the cutoff, and at least so
+# much of the way to the nearer end.
+_NEAR = 0.1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cutoff:
+    """Where a wanted number of some examples lies above."""
+
+    at: Confusion
+    """The counts at the threshold, as read from the histogram's own counts."""
+    bucket: int
+    """The bucket that holds the example at which the wanted number is reached."""
+    is_tied: bool
+    """Whether that bucket holds many examples of one score rather than a stretch of scores."""
+    wanted: float
+    above: float
+    """How many of these examples lie above the threshold, before any correction."""
+
+
+def cutoff(
+    histogram: ScoreHistogram, labels: FloatArray, wanted: float, *, reached: bool
+) -> Cutoff:
+    """The threshold with `wanted` examples above it; `labels` says how much each class counts.
+
+    With `reached`, the bucket is the one of the example that makes it as many as wanted;
+    without, of the first that would make it more. Noisy counts are made to rise first, to find
+    the place; the counts there stay as they are.
+
+    >>> h = ScoreHistogram(np.array([0.0, 0.5, 1.0]), np.array([[6.0, 4.0], [2.0, 8.0]]))
+    >>> cutoff(h, np.array([1.0, 1.0]), 12.0, reached=True).at.threshold
+    0.5
+    """
+    rising = histogram.monotone()
+    below = labels @ rising.cumulative
+    above = below[-1] - below
+    slack = _ROUNDING * max(float(below[-1]), 1.0)
+    enough = above >= wanted - slack if reached else above > wanted + slack
+    bucket = int(np.flatnonzero(enough[:-1]).max(initial=0))
+    inside = _part_above(rising, labels, bucket, wanted - float(above[bucket + 1]))
+    low, high = float(rising.edges[bucket]), float(rising.edges[bucket + 1])
+    threshold = min(max(high - inside * (high - low), low), high)
+    at = confusion(histogram, threshold)
+    tp, fp, _, _ = at.counts
+    return Cutoff(
+        at,
+        bucket,
+        _is_tied(rising, labels, bucket),
+        wanted,
+        float(labels[0] * fp + labels[1] * tp),
+    )
+
+
+def _is_tied(histogram: ScoreHistogram, labels: FloatArray, bucket: int) -> bool:
+    """Whether most of a bucket is one score; next to 0 and 1 scores crowd without being one."""
+    if bucket in (0, histogram.buckets - 1):
+        return False
+    tied = float(labels @ histogram.ties[:, bucket])
+    return tied > 0.5 * float(labels @ histogram.counts[:, bucket])
+
+
+def _part_above(histogram: ScoreHistogram, labels: FloatArray, bucket: int, wanted: float) -> float:
+    """Which part of a bucket, from its right end, holds so many examples."""
+    counts = histogram.counts[:, bucket]
+    whole = float(labels @ counts)
+    if whole <= 0.0:
+        return 0.0
+    wanted = min(max(wanted, 0.0), whole)
+    if not histogram.smooth:
+        return wanted / whole
+    width = histogram.widths[bucket]
+    start, end = histogram.slopes[:, bucket] * width, histogram.slopes[:, bucket + 1] * width
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        held = whole - float(labels @ cubic(1.0 - middle, counts, start, end))
+        low, high = (middle, high) if held < wanted else (low, middle)
+    return 0.5 * (low + high)
+
+
+def chord(
+    histogram: ScoreHistogram, labels: FloatArray, wanted: float, weights: FloatArray
+) -> FloatArray:
+    """How negatives and positives above the cutoff grow with the number wanted, per label.
+
+    `weights` says how the examples above it, less their usual share, depend on the counts: how
+    far chance moves that number is how wide the chord is.
+
+    >>> h = ScoreHistogram(np.array([0.0, 0.5, 1.0]), np.array([[75.0, 75.0], [25.0, 25.0]]))
+    >>> weights = np.array([[-0.5, 0.5], [-0.5, 0.5]])
+    >>> chord(h, np.ones(2), 100.0, weights).round(3).tolist()  # a quarter is positive
+    [0.75, 0.25]
+    """
+    total = float(labels @ histogram.cumulative[:, -1])
+    sd = sqrt(histogram.noise.variance(weights) + sampling_variance(histogram, weights))
+    reach = max(2.0 * sd, _NEAR * min(wanted, total - wanted), 1.0)
+    ends = []
+    for moved in (wanted - reach, wanted + reach):
+        found = cutoff(histogram, labels, min(max(moved, 0.0), total), reached=True)
+        tp, fp, _, _ = found.at.counts
+        ends.append((found.above, np.array([fp, tp])))
+    (fewer, at_fewer), (more, at_more) = ends
+    if more - fewer <= 0.0:
+        return np.zeros(2)
+    slope: FloatArray = (at_more - at_fewer) / (more - fewer)
+    return np.maximum(slope, 0.0)

@@ -1,0 +1,122 @@
+"""Recall where the specificity is as wanted, and specificity where the recall is.
+
+On rows, recall at a wanted specificity is the most that any threshold with at least that
+specificity has; the other way round likewise. With estimates the threshold is itself an
+estimate: a row more above it moves it, and both rates with it.
+"""
+
+from math import sqrt
+
+import numpy as np
+
+from fedassay.checks import require_number
+from fedassay.errors import SettingInvalid
+from fedassay.estimate import Estimate, NotEnoughData, Shape
+from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.cutoffs import chord, cutoff
+from fedassay.metrics.delta_method import sampling_variance, why_one_class, why_undefined
+
+_ROUNDING = 1e-9
+_NAMES = ("negatives", "positives")
+
+
+def recall_at_specificity(histogram: ScoreHistogram, wanted: float) -> Estimate:
+    """The recall at the lowest threshold whose specificity is at least what is wanted.
+
+    >>> h = ScoreHistogram.from_scores([0, 0, 1, 1] * 9, [0.1, 0.4, 0.35, 0.8] * 9)
+    >>> recall_at_specificity(h, 0.6).value
+    0.5
+    """
+    _check_share(wanted, "specificity")
+    return _rate(histogram, fixed=0, share=1.0 - wanted)
+
+
+def specificity_at_recall(histogram: ScoreHistogram, wanted: float) -> Estimate:
+    """The specificity at the highest threshold whose recall is at least what is wanted.
+
+    >>> h = ScoreHistogram.from_scores([0, 0, 1, 1] * 9, [0.1, 0.4, 0.35, 0.8] * 9)
+    >>> specificity_at_recall(h, 0.6).value
+    0.5
+    """
+    _check_share(wanted, "recall")
+    return _rate(histogram, fixed=1, share=wanted)
+
+
+def _rate(histogram: ScoreHistogram, *, fixed: int, share: float) -> Estimate:
+    """The other class's rate where this share of the fixed class lies above the threshold."""
+    undefined = why_one_class(histogram)
+    if undefined is not None:
+        return undefined
+    labels, other = np.eye(2)[fixed], 1 - fixed
+    totals = histogram.cumulative[:, -1]
+    wanted = share * float(totals[fixed])
+    undefined = _why_few(histogram, fixed, share, wanted)
+    if undefined is not None:
+        return undefined
+    found = cutoff(histogram, labels, wanted, reached=fixed == 1)
+    own = np.zeros_like(histogram.counts)
+    own[fixed] = found.at.above[fixed] - share
+    undefined = why_undefined(
+        histogram, own + share * labels[:, None], f"{_NAMES[fixed]} above it", size=wanted
+    )
+    if undefined is not None:
+        return undefined
+    steps = chord(histogram, labels, wanted, own)[other] / totals[other]
+    above_n, above_p = found.at.counts[1], found.at.counts[0]
+    rate = float((above_n, above_p)[other] / totals[other])
+    # Noisy counts at the threshold found are not quite those wanted: go along the chord.
+    rate -= steps * (found.above - wanted)
+    edges = totals[other] - histogram.cumulative[other, found.bucket : found.bucket + 2]
+    if found.is_tied:
+        rate = float(edges[0 if fixed else 1] / totals[other])
+    gradient = -steps * own
+    gradient[other] = (found.at.above[other] - rate) / totals[other]
+    spread = (steps * found.at.spread[fixed], found.at.spread[other] / totals[other])
+    return _as_asked(
+        Estimate(
+            rate,
+            noise_sd=sqrt(histogram.noise.variance(gradient)),
+            sampling_sd=sqrt(sampling_variance(histogram, gradient)),
+            binning_bound=float(np.abs(edges / totals[other] - rate).max()),
+            binning_sd=0.0 if found.is_tied else float(np.hypot(*spread)),
+            shape=Shape.LOGIT,
+            trials=max(float(totals[other]), 1.0),
+        ),
+        is_specificity=fixed == 1,
+    )
+
+
+def _as_asked(above: Estimate, *, is_specificity: bool) -> Estimate:
+    """The rate above the threshold, or for specificity the rest of it."""
+    if not is_specificity:
+        return above
+    return Estimate(
+        1.0 - above.value,
+        noise_sd=above.noise_sd,
+        sampling_sd=above.sampling_sd,
+        binning_bound=above.binning_bound,
+        binning_sd=above.binning_sd,
+        shape=above.shape,
+        trials=above.trials,
+    )
+
+
+def _why_few(
+    histogram: ScoreHistogram, fixed: int, share: float, wanted: float
+) -> NotEnoughData | None:
+    """A rate that less than one row decides is nobody's."""
+    total, name = float(histogram.cumulative[fixed, -1]), _NAMES[fixed]
+    if 1.0 - _ROUNDING <= wanted <= total - 1.0 + _ROUNDING:
+        return None
+    return NotEnoughData(
+        reason=f"at least one of the {name} must lie on either side of the threshold; {share:.3g} "
+        f"of {total:.0f} {name} leaves less. Ask for a rate further from 0 and 1, or gather "
+        "reports from more clients."
+    )
+
+
+def _check_share(wanted: float, name: str) -> None:
+    if not 0.0 < require_number(wanted, f"the wanted {name}") <= 1.0:
+        raise SettingInvalid(
+            f"the wanted {name} must lie in (0, 1]; found {wanted}. Usual are 0.8 to 0.95."
+        )

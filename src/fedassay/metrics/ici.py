@@ -1,0 +1,123 @@
+"""How far a calibration curve is from the score: on average, for half, for most, at worst.
+
+All four are of |gap|, the distance of `calibration_curve` from the score, over the examples: its
+mean (the integrated calibration index of Austin and Steyerberg 2019), its median, its 90th
+percentile, and its largest value. Noise only ever adds to them. What privacy noise alone would
+have added is taken off; what sampling adds is not, as in other software, so that exact counts
+give the figure of the rows. The interval knows of both, and begins at 0 where all may be noise.
+"""
+
+from math import sqrt
+
+import numpy as np
+
+from fedassay.estimate import Estimate, NotEnoughData
+from fedassay.examples import FloatArray
+from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.calibration_curve import CalibrationCurve, calibration_curve
+from fedassay.metrics.delta_method import sampling_variance
+from fedassay.metrics.gap_law import Figure, GapFigure, GapLaw, figure_of
+
+_GROUPS = 48
+
+
+def ici(histogram: ScoreHistogram) -> Estimate:
+    """The integrated calibration index: the mean of |observed - predicted| over the examples.
+
+    >>> h = ScoreHistogram.from_scores([0, 0, 0, 1] * 50, [0.5] * 200)
+    >>> round(ici(h).value, 3)
+    0.25
+    """
+    return _estimate(histogram, Figure.MEAN)
+
+
+def e50(histogram: ScoreHistogram) -> Estimate:
+    """The median of |observed - predicted| over the examples.
+
+    >>> h = ScoreHistogram.from_scores([0, 0, 0, 1] * 50, [0.5] * 200)
+    >>> round(e50(h).value, 3)
+    0.25
+    """
+    return _estimate(histogram, Figure.HALF)
+
+
+def e90(histogram: ScoreHistogram) -> Estimate:
+    """What |observed - predicted| is at most for nine of ten examples.
+
+    >>> h = ScoreHistogram.from_scores([0, 0, 0, 1] * 50, [0.5] * 200)
+    >>> round(e90(h).value, 3)
+    0.25
+    """
+    return _estimate(histogram, Figure.MOST)
+
+
+def emax(histogram: ScoreHistogram) -> Estimate:
+    """The largest |observed - predicted| of the calibration curve.
+
+    >>> h = ScoreHistogram.from_scores([0, 0, 0, 1] * 50, [0.5] * 200)
+    >>> round(emax(h).value, 3)
+    0.25
+    """
+    return _estimate(histogram, Figure.LARGEST)
+
+
+def _estimate(histogram: ScoreHistogram, figure: Figure) -> Estimate:
+    curve = calibration_curve(histogram)
+    if isinstance(curve, NotEnoughData):
+        return curve
+    sizes = np.abs(curve.gaps @ curve.features)
+    plain = figure_of(sizes, curve.sizes, figure)
+    law = _law(curve, figure, plain, sizes)
+    own_noise = law.drawn(curve.gaps, sampling=False)
+    part = _beyond(curve.gaps, curve.noise)
+    reach = curve.reach
+    bound = float(reach.max()) if figure is not Figure.MEAN else _mean_reach(curve)
+    return GapFigure(
+        value=part * plain,
+        noise_sd=0.0 if histogram.noise.is_zero else float(own_noise.std()),
+        sampling_sd=float(law.drawn(curve.gaps, noise=False).std()),
+        binning_bound=bound,
+        binning_sd=float(np.sqrt(np.diag(curve.placing)).mean()),
+        law=law,
+    )
+
+
+def _mean_reach(curve: CalibrationCurve) -> float:
+    return float(curve.reach @ (curve.features @ curve.sizes) / curve.sizes.sum())
+
+
+def _law(curve: CalibrationCurve, figure: Figure, plain: float, sizes: FloatArray) -> GapLaw:
+    """Examples in groups of equal size, and how much their sizes themselves vary."""
+    histogram = curve.histogram
+    below = np.cumsum(curve.sizes)
+    place = np.minimum((below - 0.5 * curve.sizes) / below[-1] * _GROUPS, _GROUPS - 1)
+    masses = np.bincount(place.astype(np.int64), curve.sizes, _GROUPS)
+    filled = masses > 0.0
+    groups = np.stack(
+        [np.bincount(place.astype(np.int64), hat * curve.sizes, _GROUPS) for hat in curve.features]
+    )
+    weights = np.zeros((2, histogram.buckets))
+    if figure is Figure.MEAN:
+        weights += curve.pieced.mean((sizes - plain).reshape(1, *curve.pieced.scores.shape))
+    elif figure is not Figure.LARGEST:
+        inside = (sizes <= plain).astype(np.float64) - figure.value
+        weights += curve.pieced.mean(inside.reshape(1, *curve.pieced.scores.shape))
+    weights /= histogram.total
+    return GapLaw(
+        figure,
+        curve.gaps,
+        curve.noise + curve.placing,
+        curve.sampling,
+        groups[:, filled] / masses[filled],
+        masses[filled] / below[-1],
+        sqrt(histogram.noise.variance(weights)),
+        sqrt(sampling_variance(histogram, weights)),
+    )
+
+
+def _beyond(gaps: FloatArray, noise: FloatArray) -> float:
+    """What part of the gaps is beyond what privacy noise alone would make them."""
+    if not noise.any():
+        return 1.0
+    sure = float(gaps @ np.linalg.pinv(noise, hermitian=True) @ gaps)
+    return max(1.0 - len(gaps) / sure, 0.0) if sure > 0.0 else 0.0

@@ -1,0 +1,85 @@
+"""Gain and lift: what acting on the highest scores finds, beside acting at random."""
+
+from math import sqrt
+
+import numpy as np
+
+from fedassay.checks import require_number
+from fedassay.errors import SettingInvalid
+from fedassay.estimate import Estimate, Shape
+from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.cutoffs import Cutoff, chord, cutoff
+from fedassay.metrics.delta_method import sampling_variance, why_one_class, why_undefined
+from fedassay.metrics.multiples import multiple
+
+_ALL = np.ones(2)
+
+
+def gain(histogram: ScoreHistogram, share: float) -> Estimate:
+    """The share of all positives among the given share of examples with the highest scores.
+
+    Of examples with equal scores, where only some are taken, each counts in part.
+
+    >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    >>> gain(h, 0.25).value
+    0.5
+    """
+    if not 0.0 < require_number(share, "a share of examples") <= 1.0:
+        raise SettingInvalid(
+            f"the share of examples to act on must lie in (0, 1]; found {share}. Usual is 0.1."
+        )
+    undefined = why_one_class(histogram)
+    if undefined is not None:
+        return undefined
+    wanted, P = share * histogram.total, histogram.total_positives
+    found = cutoff(histogram, _ALL, wanted, reached=True)
+    own = found.at.above - share
+    of = f"the highest {share:.3g} of examples"
+    undefined = why_undefined(histogram, own + share, of, size=wanted)
+    if undefined is not None:
+        return undefined
+    rate = float(chord(histogram, _ALL, wanted, own)[1]) if share < 1.0 else 0.0
+    taken = found.at.counts[0] - rate * (found.above - wanted)
+    if found.is_tied:
+        taken, rate = _pro_rata(histogram, found)
+    value = taken / P
+    gradient = -rate * own / P
+    gradient[1] += (found.at.above[1] - value) / P
+    spread = np.array([rate, 1.0 - rate]) * found.at.spread / P
+    return Estimate(
+        value,
+        noise_sd=sqrt(histogram.noise.variance(gradient)),
+        sampling_sd=sqrt(sampling_variance(histogram, gradient)),
+        binning_bound=_bound(histogram, found, value),
+        binning_sd=0.0 if found.is_tied else float(np.hypot(*spread)),
+        shape=Shape.LOGIT,
+        trials=max(P, 1.0),
+    )
+
+
+def lift(histogram: ScoreHistogram, share: float) -> Estimate:
+    """How many times as many positives that share holds as one taken at random would.
+
+    >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    >>> lift(h, 0.25).value
+    2.0
+    """
+    return multiple(gain(histogram, share), 1.0 / share)
+
+
+def _pro_rata(histogram: ScoreHistogram, found: Cutoff) -> tuple[float, float]:
+    """Positives above the cutoff where its bucket is one score, and their rate there."""
+    n, p = histogram.counts[:, found.bucket]
+    above = histogram.cumulative[:, -1] - histogram.cumulative[:, found.bucket + 1]
+    rate = float(p / (n + p))
+    return float(above[1]) + rate * (found.wanted - float(above.sum())), rate
+
+
+def _bound(histogram: ScoreHistogram, found: Cutoff, value: float) -> float:
+    """The furthest that gain can be, however the rows of the cutoff's bucket are ordered."""
+    n, p = np.maximum(histogram.counts[:, found.bucket], 0.0)
+    above = histogram.cumulative[:, -1] - histogram.cumulative[:, found.bucket + 1]
+    taken = min(max(found.wanted - float(above.sum()), 0.0), float(n + p))
+    fewest, most = max(taken - float(n), 0.0), min(float(p), taken)
+    ends = (np.array([fewest, most]) + above[1]) / histogram.total_positives
+    return float(np.abs(ends - value).max())

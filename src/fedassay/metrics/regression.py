@@ -1,0 +1,180 @@
+"""A logistic regression on a histogram: parameters with their errors, binning's among them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import inf, sqrt
+
+import numpy as np
+
+from fedassay.estimate import Estimate, NotEnoughData
+from fedassay.examples import FloatArray
+from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.delta_method import CLEAR_OF_NOISE, counts_estimate
+from fedassay.metrics.log_odds import PiecedHistogram
+from fedassay.metrics.logistic import LogisticFit, fit_logistic, probabilities
+
+_LABELS = np.array([0.0, 1.0])[:, None, None]
+_COARSE = 1.0 / 3.0
+_BEYOND = 1.25
+_ROUNDS = 4
+_SETTLED = 1.001
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LogisticModel:
+    """What the log-odds of a positive are taken to be, as a function of the score's."""
+
+    features: Callable[[FloatArray], FloatArray]
+    """Parameter x point, from log-odds at points."""
+    start: FloatArray
+    """The parameters of a calibrated score."""
+    has_offset: bool = False
+    """Whether the score's own log-odds are added, with a slope of 1."""
+
+    def fit(self, odds: FloatArray, counts: FloatArray) -> LogisticFit | NotEnoughData:
+        """The most likely parameters for counts (label x point) at given log-odds."""
+        return fit_logistic(
+            self.features(odds),
+            counts,
+            start=self.start,
+            offset=odds if self.has_offset else None,
+        )
+
+    def share(self, odds: FloatArray, parameters: FloatArray) -> FloatArray:
+        """The model's share of positives at given log-odds."""
+        shift = odds if self.has_offset else 0.0
+        return probabilities(shift + parameters @ self.features(odds))
+
+
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """A model fitted to a histogram's pieces."""
+
+    pieced: PiecedHistogram
+    model: LogisticModel
+    fit: LogisticFit
+
+    @classmethod
+    def of(cls, pieced: PiecedHistogram, model: LogisticModel) -> "Regression | NotEnoughData":
+        """Fit; where there is no most likely place, why."""
+        fit = model.fit(pieced.odds.ravel(), pieced.counts.reshape(2, -1))
+        return fit if isinstance(fit, NotEnoughData) else cls(pieced, model, fit)
+
+    @property
+    def histogram(self) -> ScoreHistogram:
+        """What it was fitted to."""
+        return self.pieced.histogram
+
+    @cached_property
+    def influence(self) -> FloatArray:
+        """How parameters move with a row more, parameter x label x bucket x piece."""
+        return self._moved(self.pieced.odds)
+
+    def estimate(self, index: int) -> Estimate:
+        """One parameter, with its errors."""
+        return counts_estimate(
+            self.histogram,
+            float(self.fit.parameters[index]),
+            self.gradients[index],
+            binning_bound=self._bound(index),
+            binning_sd=self._binning_sd(index),
+        )
+
+    @cached_property
+    def _mean_influence(self) -> FloatArray:
+        """The same on average over each bucket's examples, parameter x label x bucket."""
+        return self.pieced.mean(self.influence)
+
+    @cached_property
+    def _at_cuts(self) -> FloatArray:
+        """The same at the cuts, parameter x label x bucket x cut."""
+        return self._moved(self.pieced.ends)
+
+    @cached_property
+    def _at_likely_cuts(self) -> FloatArray:
+        return self._moved(self.pieced.likely_ends)
+
+    @cached_property
+    def gradients(self) -> FloatArray:
+        """How each parameter moves with each count, parameter x label x bucket."""
+        return self.pieced.gradients(self.influence)
+
+    def _moved(self, odds: FloatArray) -> FloatArray:
+        """How parameters move with a row more at given log-odds, parameter x label x ..."""
+        flat = odds.ravel()
+        along = (self.fit.inverse @ self.model.features(flat)).reshape(-1, *odds.shape)
+        share = self.model.share(flat, self.fit.parameters).reshape(odds.shape)
+        return along[:, None] * (_LABELS - share)
+
+    def _binning_sd(self, index: int) -> float:
+        """The likely error: scores by chance within buckets, spikes, and a third of the bend.
+
+        A spike in the first or last bucket is likely one of scores that are exactly 0 or 1.
+        """
+        counts, spikes = np.maximum(self.histogram.counts, 0.0), self.histogram.spikes
+        mean = self._mean_influence[index]
+        within = np.diff(self._at_likely_cuts[index], axis=-1) ** 2 / 12.0
+        between = (self.influence[index] - mean[..., None]) ** 2
+        even = np.diff(self.pieced.cuts, axis=1)
+        variance = ((within + between) * even).sum(axis=-1)
+        at_ends = self._at_cuts[index][:, [0, -1], [0, -1]]
+        furthest = np.abs(at_ends - mean[:, [0, -1]]) * self._end_spikes
+        loose = float(((counts + spikes**2) * variance).sum())
+        wide = self.pieced.doubt(self.influence[index])
+        return sqrt(loose + float(furthest.sum()) ** 2 + wide**2) + _COARSE * abs(self._bend(index))
+
+    @cached_property
+    def _end_spikes(self) -> FloatArray:
+        """Spikes of the first and last bucket, as far as they are clear of noise, label x end."""
+        spikes: FloatArray = self.histogram.spikes[:, [0, -1]].copy()
+        for label, end in np.ndindex(2, 2):
+            alone = np.zeros_like(self.histogram.counts)
+            alone[label, -end] = 1.0
+            spikes[label, end] -= CLEAR_OF_NOISE * sqrt(self.histogram.noise.variance(alone))
+        return np.maximum(spikes, 0.0)
+
+    def _bend(self, index: int) -> float:
+        """How far the parameter is from that of scores evenly spread in their buckets."""
+        if self.pieced.pieces == 1:
+            return 0.0
+        even = self.model.fit(self.pieced.odds.ravel(), self.pieced.even_counts.reshape(2, -1))
+        if isinstance(even, NotEnoughData):
+            return 0.0
+        return float(self.fit.parameters[index] - even.parameters[index])
+
+    def _bound(self, index: int) -> float:
+        """How far it can be, however scores lie: all rows of a bucket and a label at one place.
+
+        To first order that is the sum of what each row can do. Where buckets are wide the curve
+        is also fitted again with every row at its worst place, which then may be another, and the
+        furthest taken; a quarter more is for what that leaves out.
+        """
+        lean = self._lean(index, self)
+        first = float((np.maximum(self.histogram.counts, 0.0) * np.abs(lean).max(axis=-1)).sum())
+        if self.pieced.pieces == 1:
+            return _BEYOND * first
+        return _BEYOND * max(first, *(self._worst(index, sign) for sign in (1.0, -1.0)))
+
+    def _lean(self, index: int, at: "Regression") -> FloatArray:
+        """What a row does at each cut more than at its bucket's mean, label x bucket x cut."""
+        lean: FloatArray = at._at_cuts[index] - at._mean_influence[index][..., None]
+        return lean
+
+    def _worst(self, index: int, sign: float) -> float:
+        """The furthest that placing all rows where they lean most, again and again, comes."""
+        counts = np.maximum(self.histogram.counts, 0.0)
+        buckets, furthest, at = counts.shape[1], 0.0, self
+        placed = np.zeros((2, counts.size))
+        placed[0, :buckets], placed[1, buckets:] = counts
+        for _ in range(_ROUNDS):
+            worst = (sign * self._lean(index, at)).argmax(axis=-1)[..., None]
+            odds = np.take_along_axis(self.pieced.ends[None], worst, axis=-1)[..., 0]
+            refit = self.model.fit(odds.ravel(), placed)
+            if isinstance(refit, NotEnoughData):
+                return inf
+            moved = abs(float(refit.parameters[index] - self.fit.parameters[index]))
+            if moved <= furthest * _SETTLED:
+                break
+            furthest, at = moved, replace(self, fit=refit)
+        return furthest

@@ -1,0 +1,154 @@
+"""Calibration in four numbers: in the large, as an intercept, as a slope, observed to expected.
+
+With x the log-odds of a score, `calibration_intercept` and `calibration_slope` are a and b of the
+logistic regression a + b x of the labels (Cox 1958); `calibration_in_the_large` is a of a + x, the
+slope kept at 1. A calibrated score has 0, 1 and 0, and an `oe_ratio`, positives over the sum of
+scores, of 1. A slope below 1 means scores that are too extreme; a figure in the large above 0, or
+a ratio above 1, scores that are too low. Scores of exactly 0 and 1 count as 2^-52 from them, as
+in `log_loss`: their log-odds would be infinite.
+"""
+
+from functools import lru_cache
+from math import hypot, inf, sqrt
+
+import numpy as np
+
+from fedassay.estimate import Estimate, NotEnoughData, Shape
+from fedassay.examples import FloatArray
+from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.delta_method import (
+    counts_estimate,
+    why_one_class,
+    why_undefined,
+)
+from fedassay.metrics.log_odds import in_pieces
+from fedassay.metrics.regression import LogisticModel, Regression
+
+_SPREAD = "the spread of log-odds that a slope is read from"
+
+
+def _only_ones(odds: FloatArray) -> FloatArray:
+    return np.ones((1, len(odds)))
+
+
+def _line(odds: FloatArray) -> FloatArray:
+    return np.stack([np.ones_like(odds), odds])
+
+
+IN_THE_LARGE = LogisticModel(_only_ones, np.zeros(1), has_offset=True)
+INTERCEPT_AND_SLOPE = LogisticModel(_line, np.array([0.0, 1.0]))
+
+
+def calibration_in_the_large(histogram: ScoreHistogram) -> Estimate:
+    """The intercept of a logistic regression with the score's log-odds as offset: 0 is ideal.
+
+    >>> h = ScoreHistogram.from_scores([0, 1, 1, 1] * 50, [0.5] * 200)
+    >>> round(calibration_in_the_large(h).value, 3)  # log(3)
+    1.099
+    """
+    fitted = _in_the_large(histogram)
+    return fitted if isinstance(fitted, NotEnoughData) else fitted.estimate(0)
+
+
+def calibration_intercept(histogram: ScoreHistogram) -> Estimate:
+    """The intercept a of a logistic regression a + b x on the score's log-odds: 0 is ideal.
+
+    >>> labels = [0, 0, 0, 1] * 25 + [0, 1, 1, 1] * 25
+    >>> h = ScoreHistogram.from_scores(labels, [0.2] * 100 + [0.8] * 100)
+    >>> abs(round(calibration_intercept(h).value, 3))
+    0.0
+    """
+    fitted = _intercept_and_slope(histogram)
+    return fitted if isinstance(fitted, NotEnoughData) else fitted.estimate(0)
+
+
+def calibration_slope(histogram: ScoreHistogram) -> Estimate:
+    """The slope b of that regression: 1 is ideal, less means scores that are too extreme.
+
+    >>> labels = [0, 0, 0, 1] * 25 + [0, 1, 1, 1] * 25
+    >>> h = ScoreHistogram.from_scores(labels, [0.2] * 100 + [0.8] * 100)
+    >>> round(calibration_slope(h).value, 3)  # log(3) / log(4)
+    0.792
+    """
+    fitted = _intercept_and_slope(histogram)
+    return fitted if isinstance(fitted, NotEnoughData) else fitted.estimate(1)
+
+
+def oe_ratio(histogram: ScoreHistogram) -> Estimate:
+    """Observed positives over expected ones, the sum of the scores: 1 is ideal.
+
+    Its interval is symmetric on the logarithmic scale.
+
+    >>> h = ScoreHistogram.from_scores([0, 1, 1, 1] * 50, [0.5] * 200)
+    >>> round(oe_ratio(h).value, 3)
+    1.5
+    """
+    undefined = why_one_class(histogram)
+    if undefined is not None:
+        return undefined
+    pieced = in_pieces(histogram)
+
+    middle = np.tile(0.5 * (histogram.edges[1:] + histogram.edges[:-1]), (2, 1))
+    slopes = pieced.gradients(np.tile(pieced.scores, (2, 1, 1)))
+    expected = float((pieced.counts * pieced.scores).sum())
+    undefined = why_undefined(histogram, slopes, "expected positives", size=expected)
+    if undefined is not None:
+        return undefined
+    value = histogram.total_positives / expected
+    gradient = -value * slopes / expected
+    gradient[1] += 1.0 / expected
+    counts = np.maximum(histogram.counts, 0.0)
+    bend = abs(expected - float((middle * histogram.counts).sum()))
+    loose = float(((counts + histogram.spikes**2) * np.diff(histogram.edges) ** 2).sum() / 12.0)
+    loose = hypot(sqrt(loose), pieced.doubt(pieced.scores)) + bend / 3.0
+    low, high = (float((counts * at).sum()) for at in (histogram.edges[:-1], histogram.edges[1:]))
+    return counts_estimate(
+        histogram,
+        value,
+        gradient,
+        binning_bound=_furthest(histogram.total_positives, value, low, high),
+        binning_sd=(hypot(sqrt(loose), pieced.doubt(pieced.scores)) + bend / 3.0)
+        * value
+        / expected,
+        shape=Shape.LOG,
+    )
+
+
+def _furthest(observed: float, value: float, low: float, high: float) -> float:
+    """How far a ratio can be when its denominator lies anywhere from low to high."""
+    most = inf if low <= 0.0 else observed / low - value
+    return max(most, value - observed / high)
+
+
+@lru_cache(maxsize=1)
+def _in_the_large(histogram: ScoreHistogram) -> Regression | NotEnoughData:
+    undefined = why_one_class(histogram)
+    if undefined is not None:
+        return undefined
+    fitted = Regression.of(in_pieces(histogram), IN_THE_LARGE)
+    if isinstance(fitted, NotEnoughData):
+        return fitted
+    return _why_not_clear(fitted, np.ones(fitted.pieced.odds.shape)) or fitted
+
+
+@lru_cache(maxsize=1)
+def _intercept_and_slope(histogram: ScoreHistogram) -> Regression | NotEnoughData:
+    undefined = why_one_class(histogram)
+    if undefined is not None:
+        return undefined
+    fitted = Regression.of(in_pieces(histogram), INTERCEPT_AND_SLOPE)
+    if isinstance(fitted, NotEnoughData):
+        return fitted
+    odds, inverse = fitted.pieced.odds, fitted.fit.inverse
+    # The information on the slope, given the intercept: examples by their distance from the mean.
+    mean = -inverse[0, 1] / inverse[1, 1]
+    return _why_not_clear(fitted, (odds - mean) ** 2) or fitted
+
+
+def _why_not_clear(fitted: Regression, of_pieces: FloatArray) -> NotEnoughData | None:
+    """Why the information on a parameter is lost in noise, if it is."""
+    share = fitted.fit.probabilities.reshape(of_pieces.shape)
+    weights = fitted.pieced.mean(
+        np.broadcast_to(of_pieces * share * (1.0 - share), (2, *share.shape))
+    )
+    return why_undefined(fitted.histogram, weights, _SPREAD)

@@ -1,0 +1,98 @@
+"""Predictive values, likelihood ratios and flags: their intervals, and where there are none.
+
+Their values are compared with rows in test_metrics.py, as those of all metrics at a threshold.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from fedassay import Estimate, Grid, ScoreHistogram
+from fedassay.metrics import flagged, lr_minus, lr_plus, npv
+from tests.unit.test_delta_method import UnitNoise
+
+# 40 positives, 30 above the threshold; 160 negatives, 20 above it.
+COUNTS = np.array([[140.0, 20.0], [10.0, 30.0]])
+EDGES = np.array([0.0, 0.5, 1.0])
+
+
+def histogram(counts: np.ndarray = COUNTS) -> ScoreHistogram:
+    return ScoreHistogram(EDGES.copy(), counts.copy())
+
+
+def test_shares_have_wilsons_interval() -> None:
+    wilson = binomtest(140, 150).proportion_ci(0.95, method="wilson")
+    assert npv(histogram(), 0.5).interval() == pytest.approx((wilson.low, wilson.high))
+    wilson = binomtest(50, 200).proportion_ci(0.95, method="wilson")
+    found = flagged(histogram(), 0.5)
+    assert found.value == 250.0
+    assert found.interval() == pytest.approx((1000 * wilson.low, 1000 * wilson.high))
+
+
+@pytest.mark.parametrize(
+    ("ratio", "value", "variance"),
+    [
+        (lr_plus, (30 / 40) / (20 / 160), 1 / 30 - 1 / 40 + 1 / 20 - 1 / 160),
+        (lr_minus, (10 / 40) / (140 / 160), 1 / 10 - 1 / 40 + 1 / 140 - 1 / 160),
+    ],
+)
+def test_likelihood_ratios_have_the_usual_interval_of_their_logarithm(
+    ratio: Callable[[ScoreHistogram, float], Estimate], value: float, variance: float
+) -> None:
+    """Simel, Samsa and Matchar 1991."""
+    found = ratio(histogram(), 0.5)
+    assert found.value == pytest.approx(value)
+    half = 1.959964 * np.sqrt(variance)
+    expected = (value * np.exp(-half), value * np.exp(half))
+    assert found.interval() == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("ratio", [lr_plus, lr_minus])
+def test_a_ratio_without_positives_on_its_side_is_0_and_not_for_certain(
+    ratio: Callable[[ScoreHistogram, float], Estimate],
+) -> None:
+    counts = np.array([[140.0, 20.0], [40.0, 0.0] if ratio is lr_plus else [0.0, 40.0]])
+    found = ratio(histogram(counts), 0.5)
+    assert found.value == 0.0
+    # One of 40 positives more or less, against 20 or 140 of 160 negatives.
+    one = 160 / 40 / (20 if ratio is lr_plus else 140)
+    assert found.interval().high == pytest.approx(1.959964 * one, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("figure", "threshold", "lacking"),
+    [
+        (npv, 0.0, "examples at or below threshold 0"),
+        (lr_plus, 1.0, "negatives above threshold 1"),
+        (lr_minus, 0.0, "negatives at or below threshold 0"),
+    ],
+)
+def test_a_ratio_to_nobody_says_what_is_lacking_and_what_to_do(
+    figure: Callable[[ScoreHistogram, float], Estimate], threshold: float, lacking: str
+) -> None:
+    h = ScoreHistogram.from_scores([0, 1, 0, 1], [0.2, 0.3, 0.6, 0.9], grid=Grid.uniform(10))
+    found = figure(h, threshold)
+    assert not found.is_available
+    assert lacking in str(found)
+    assert "Choose another threshold" in str(found)
+
+
+def test_a_ratio_to_what_noise_drowns_says_how_many_reports_would_do() -> None:
+    counts = np.array([[140.0, 3.0], [10.0, 30.0]])
+    noisy = ScoreHistogram(EDGES.copy(), counts, UnitNoise())
+    found = lr_plus(noisy, 0.5)
+    assert not found.is_available
+    assert "4 standard deviations" in str(found)
+    assert lr_minus(noisy, 0.5).is_available
+
+
+def test_nothing_is_known_of_one_class_or_of_nobody() -> None:
+    for labels in ([0, 0], [1, 1]):
+        h = ScoreHistogram.from_scores(labels, [0.2, 0.8])
+        assert not lr_plus(h, 0.5).is_available
+        assert not lr_minus(h, 0.5).is_available
+        assert flagged(h, 0.5).value == 500.0
+    empty = ScoreHistogram(EDGES.copy(), np.zeros((2, 2)))
+    assert not any(f(empty, 0.5).is_available for f in (npv, lr_plus, lr_minus, flagged))

@@ -1,0 +1,110 @@
+"""Recall at a wanted specificity and the other way round, against scikit-learn's ROC curve."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedassay import Estimate, Grid, ScoreHistogram
+from fedassay.errors import SettingInvalid
+from fedassay.metrics import recall_at_specificity, specificity_at_recall
+from tests import oracles
+from tests.tables import Table, tables
+from tests.unit.test_delta_method import UnitNoise
+
+Rate = Callable[[ScoreHistogram, float], Estimate]
+BOTH: list[tuple[Rate, Callable[[Table, float], float]]] = [
+    (recall_at_specificity, oracles.recall_at_specificity),
+    (specificity_at_recall, oracles.specificity_at_recall),
+]
+
+
+@settings(max_examples=60)
+@given(
+    tables(),
+    st.sampled_from([Grid.fine(2**12), Grid.uniform(16), Grid.uniform(3)]),
+    st.floats(0.05, 0.95) | st.sampled_from([0.25, 0.5, 0.75, 0.9]),
+)
+def test_rates_of_any_rows_lie_within_their_binning_bound(
+    table: Table, grid: Grid, wanted: float
+) -> None:
+    h = ScoreHistogram.from_scores(*table, grid=grid)
+    for rate, of_rows in BOTH:
+        found = rate(h, wanted)
+        if found.is_available:
+            assert abs(found.value - of_rows(table, wanted)) <= found.binning_bound + 1e-9
+
+
+@pytest.mark.parametrize("rate", [None, 0.01])
+@pytest.mark.parametrize("wanted", [0.5, 0.9, 0.99])
+def test_rates_of_real_and_crowded_rows_are_near_scikit_learns(
+    real_table: Table, rate: float | None, wanted: float
+) -> None:
+    table = real_table if rate is None else oracles.rare(real_table, rate)
+    for grid in (Grid.fine(), Grid.warped(table.scores, 200)):
+        h = ScoreHistogram.from_scores(*table, grid=grid)
+        for found, of_rows in ((f(h, wanted), g) for f, g in BOTH):
+            error = abs(found.value - of_rows(table, wanted))
+            assert error <= found.binning_bound + 1e-9
+            assert error <= 5.0 * found.binning_sd + 0.3 * found.sampling_sd
+
+
+@pytest.mark.parametrize("grid", [Grid.fine(), Grid.uniform(1024)], ids=["fine", "1024"])
+def test_of_ten_scores_no_part_of_a_tie_is_flagged(sample: Table, grid: Grid) -> None:
+    table = Table(sample.labels, np.clip(np.round(sample.scores, 1), 0.1, 0.9))
+    h = ScoreHistogram.from_scores(*table, grid=grid)
+    for rate, of_rows in BOTH:
+        assert rate(h, 0.8).value == pytest.approx(of_rows(table, 0.8), abs=1e-9)
+
+
+def test_the_sampling_error_knows_that_the_threshold_is_an_estimate() -> None:
+    """Scores normal at 0 and 1.5 with sd 1, and as many of both: the binormal ROC curve.
+
+    The variance is r (1 - r) / P + slope^2 f (1 - f) / N, where slope is that of the curve.
+    """
+    from scipy.stats import norm
+
+    edges = norm.cdf(np.linspace(-6, 8, 1401) / 2)
+    edges[0], edges[-1] = 0.0, 1.0
+    z = norm.ppf(edges) * 2
+    rows = 10_000
+    counts = rows * np.stack([np.diff(norm.cdf(z)), np.diff(norm.cdf(z - 1.5))])
+    found = recall_at_specificity(ScoreHistogram(edges, counts), 0.9)
+    at = norm.ppf(0.9)
+    r = norm.sf(at - 1.5)
+    slope = norm.pdf(at - 1.5) / norm.pdf(at)
+    assert found.value == pytest.approx(r, abs=1e-5)
+    expected = np.sqrt((r * (1 - r) + slope**2 * 0.09) / rows)
+    assert found.sampling_sd == pytest.approx(expected, rel=0.03)
+
+
+@pytest.mark.parametrize("rate", [recall_at_specificity, specificity_at_recall])
+def test_a_rate_that_no_row_decides_says_so(rate: Rate) -> None:
+    h = ScoreHistogram.from_scores([0, 1] * 5, [0.1, 0.3, 0.2, 0.6, 0.5, 0.7, 0.4, 0.9, 0.8, 0.35])
+    for wanted in (0.99, 1.0):
+        found = rate(h, wanted)
+        assert not found.is_available
+        assert "must lie on either side" in str(found)
+        assert "Ask for a rate further from 0 and 1" in str(found)
+    assert rate(h, 0.8).is_available
+
+
+@pytest.mark.parametrize("rate", [recall_at_specificity, specificity_at_recall])
+@pytest.mark.parametrize("wanted", [0.0, -0.5, 1.5, float("nan")])
+def test_a_wanted_rate_is_a_share(rate: Rate, wanted: float) -> None:
+    h = ScoreHistogram.from_scores([0, 1], [0.2, 0.8])
+    with pytest.raises(SettingInvalid):
+        rate(h, wanted)
+
+
+@pytest.mark.parametrize("rate", [recall_at_specificity, specificity_at_recall])
+def test_what_noise_drowns_is_not_answered(rate: Rate) -> None:
+    counts = np.full((2, 10), 3.0)
+    noisy = ScoreHistogram(np.arange(11) / 10, counts, UnitNoise())
+    found = rate(noisy, 0.9 if rate is recall_at_specificity else 0.1)
+    assert not found.is_available
+    assert "must stand clear of the privacy noise" in str(found)
+    one_class = ScoreHistogram.from_scores([1, 1], [0.2, 0.8])
+    assert not rate(one_class, 0.5).is_available

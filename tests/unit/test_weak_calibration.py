@@ -1,0 +1,156 @@
+"""Slope, intercept, calibration in the large and O/E, against regressions of the rows."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedassay import Estimate, Grid, ScoreHistogram
+from fedassay.metrics import (
+    calibration_in_the_large,
+    calibration_intercept,
+    calibration_slope,
+    oe_ratio,
+)
+from fedassay.metrics.log_odds import in_pieces, log_odds
+from tests.oracles import rare, weak_calibration
+from tests.tables import Table
+
+FIGURES = {
+    "calibration_in_the_large": calibration_in_the_large,
+    "calibration_intercept": calibration_intercept,
+    "calibration_slope": calibration_slope,
+    "oe_ratio": oe_ratio,
+}
+
+
+def made_up(rows: int, seed: int = 0) -> Table:
+    rng = np.random.default_rng(seed)
+    odds = rng.normal(-1.0, 1.5, rows)
+    labels = (rng.random(rows) < 1 / (1 + np.exp(-0.3 - 0.7 * odds))).astype(np.int64)
+    return Table(labels, 1 / (1 + np.exp(-odds)))
+
+
+def figures_of(table: Table, grid: Grid) -> dict[str, Estimate]:
+    h = ScoreHistogram.from_scores(*table, grid=grid)
+    return {name: figure(h) for name, figure in FIGURES.items()}
+
+
+@pytest.mark.parametrize("rate", [None, 0.01])
+def test_real_and_crowded_scores_have_the_figures_of_their_rows(
+    real_table: Table, rate: float | None
+) -> None:
+    """On a fine grid to a hundredth of the sampling error; on any grid within the bound."""
+    table = real_table if rate is None else rare(real_table, rate)
+    truth = weak_calibration(table)
+    for name, found in figures_of(table, Grid.fine()).items():
+        assert abs(found.value - truth[name]) <= 0.01 * found.sampling_sd, name
+    for grid in (Grid.uniform(256), Grid.uniform(32), Grid.warped(table.scores, 64)):
+        for name, found in figures_of(table, grid).items():
+            error = abs(found.value - truth[name])
+            assert error <= found.binning_bound, name
+            assert error <= 3.0 * found.binning_sd + 0.1 * found.sampling_sd, name
+
+
+def test_the_sampling_error_is_that_of_the_regression() -> None:
+    """The inverse of the information, for a model that is right, by the rows."""
+    table = made_up(20_000)
+    truth = weak_calibration(table)
+    a, b = truth["calibration_intercept"], truth["calibration_slope"]
+    x = np.log(table.scores / (1 - table.scores))
+    p = 1 / (1 + np.exp(-a - b * x))
+    features = np.stack([np.ones_like(x), x])
+    covariance = np.linalg.inv((features * p * (1 - p)) @ features.T)
+    found = figures_of(table, Grid.fine())
+    assert found["calibration_intercept"].sampling_sd == pytest.approx(
+        np.sqrt(covariance[0, 0]), rel=0.03
+    )
+    assert found["calibration_slope"].sampling_sd == pytest.approx(
+        np.sqrt(covariance[1, 1]), rel=0.03
+    )
+
+
+def test_scores_of_exactly_0_and_1_count_as_far_from_them_as_in_log_loss() -> None:
+    table = made_up(4000)
+    ends = Table(table.labels, np.where(table.scores < 0.02, 0.0, table.scores))
+    ends.scores[:5], ends.labels[:5] = 1.0, 1
+    # Two cells that hold nothing else next to 0 and 1, narrow enough to have those log-odds.
+    grid = Grid.fine().with_edges_at([2.0**-50, 1 - 2.0**-50])
+    truth = weak_calibration(ends)
+    for name, found in figures_of(ends, grid).items():
+        assert found.value == pytest.approx(truth[name], abs=0.05 * found.sampling_sd), name
+    assert log_odds(np.array([0.0, 1.0])).tolist() == pytest.approx(
+        [-52 * np.log(2), 52 * np.log(2)]
+    )
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 2**31), st.sampled_from([4, 16, 64]))
+def test_wherever_scores_lie_in_their_cells_figures_stay_within_the_bound(
+    seed: int, cells: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    table = made_up(400, seed)
+    grid = Grid.uniform(cells)
+    low = np.maximum(np.ceil(table.scores * cells) - 1, 0) / cells
+    to = rng.random(len(low)) ** rng.choice([0.0, 0.1, 1.0, 10.0, 1000.0])
+    moved = Table(table.labels, np.clip(low + to / cells, low + 1e-15, low + 1 / cells))
+    truth = weak_calibration(moved)
+    for name, found in figures_of(moved, grid).items():
+        assert abs(found.value - truth[name]) <= found.binning_bound + 1e-9, name
+
+
+def test_a_calibrated_score_has_0_1_0_and_1() -> None:
+    edges = np.arange(513) / 512
+    score = (edges[1:] + edges[:-1]) / 2
+    h = ScoreHistogram(edges, 1e6 * np.stack([1 - score, score]))
+    assert calibration_in_the_large(h).value == pytest.approx(0.0, abs=1e-4)
+    assert calibration_intercept(h).value == pytest.approx(0.0, abs=1e-4)
+    assert calibration_slope(h).value == pytest.approx(1.0, abs=1e-4)
+    assert oe_ratio(h).value == pytest.approx(1.0, abs=1e-6)
+
+
+def test_observed_to_expected_has_an_interval_on_the_logarithmic_scale() -> None:
+    found = oe_ratio(ScoreHistogram.from_scores(*made_up(300)))
+    low, high = found.interval()
+    assert low * high == pytest.approx(found.value**2)
+    assert np.log(high / low) == pytest.approx(
+        2 * 1.959964 * np.hypot(found.sampling_sd, found.binning_sd) / found.value, rel=1e-6
+    )
+
+
+@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("labels", [[0, 0, 0], [1, 1, 1]])
+def test_one_class_has_no_figure_and_says_why(name: str, labels: list[int]) -> None:
+    found = FIGURES[name](ScoreHistogram.from_scores(labels, [0.2, 0.5, 0.8]))
+    assert not found.is_available
+    assert "there must be" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("labels", "scores"),
+    [([0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9]), ([0, 1, 0, 1], [0.3, 0.3, 0.3, 0.3])],
+    ids=["separated", "one score"],
+)
+def test_a_line_that_runs_off_to_infinity_is_no_figure(
+    labels: list[int], scores: list[float]
+) -> None:
+    h = ScoreHistogram.from_scores(labels, scores)
+    for figure in (calibration_intercept, calibration_slope):
+        found = figure(h)
+        assert not found.is_available
+        assert "runs off to infinity" in str(found)
+        assert "Gather reports from more clients" in str(found)
+    assert calibration_in_the_large(h).is_available
+
+
+def test_buckets_that_reach_to_0_or_1_are_cut_by_halves_towards_it() -> None:
+    pieced = in_pieces(ScoreHistogram(np.array([0.0, 0.25, 0.75, 1.0]), np.ones((2, 3))))
+    halves = [0.0, *(2.0**-k for k in range(7, -1, -1))]
+    assert pieced.cuts[0].tolist() == halves
+    assert pieced.cuts[1].tolist() == [k / 8 for k in range(9)]
+    assert pieced.cuts[2].tolist() == [1 - cut for cut in halves[::-1]]
+    # The mean of log s - log(1 - s) over even scores, by a million of them.
+    s = (np.arange(10**6) + 0.5) / 10**6 * 0.25
+    widths = np.diff(pieced.cuts[0])
+    assert widths @ pieced.odds[0] == pytest.approx(np.log(s / (1 - s)).mean(), abs=1e-5)
