@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         UnitKind,
     )
     from fedassay.planning.plan import Plan
-    from fedassay.planning.request import LevelChoice, Preset, SurveyRequest
+    from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest
     from fedassay.planning.search import SurveyDesign
     from fedassay.randomness import SystemRandomness
     from fedassay.survey import EveryLevel, OneLevel, Survey
@@ -86,6 +86,7 @@ __all__ = [
     "RandomizedResponse",
     "Report",
     "ScoreHistogram",
+    "Steps",
     "Survey",
     "SurveyDesign",
     "SurveyRequest",
@@ -139,7 +140,7 @@ _NAMES_OF = {
         "UnitKind",
     ),
     "fedassay.planning.plan": ("Plan",),
-    "fedassay.planning.request": ("LevelChoice", "Preset", "SurveyRequest"),
+    "fedassay.planning.request": ("LevelChoice", "Preset", "Steps", "SurveyRequest"),
     "fedassay.planning.search": ("SurveyDesign",),
     "fedassay.randomness": ("SystemRandomness",),
     "fedassay.survey": ("EveryLevel", "OneLevel", "Survey"),

@@ -1,6 +1,7 @@
 """A survey in two steps at the command line: files that follow each other, and what is refused."""
 
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -228,3 +229,28 @@ def test_rows_of_a_local_survey_answer_one_of_the_two(run: Run, tmp_path: Path) 
     assert isinstance(loaded, Assessment)
     assert loaded.reports == 4000
     assert "each example answered one" in loaded.guarantee.sentence()
+
+
+def test_what_cannot_be_read_does_not_close_the_tally(run: Run, tmp_path: Path) -> None:
+    """Ten clients answered the first survey and four the second: too few, until more do."""
+    first = fedassay.new_survey(
+        privacy="distributed", epsilon=2, clients=10, examples=10_000, minimum_reports=4, steps=2
+    )
+    policy = fedassay.ClientPolicy(largest_epsilon=Fraction(2))
+    rows = [columns(table(tmp_path / f"{i}.csv", i, 1000)) for i in range(10)]
+    answers = [fedassay.answer(first, *each, policy=policy) for each in rows]
+    found = fedassay.tally_answers(first, answers)
+    found.save(tmp_path / "first.json")
+    second = fedassay.new_survey(after=found)
+    second.save(tmp_path / "second.json")
+    for number, each in enumerate(rows):
+        report = fedassay.answer(second, *each, policy=policy)
+        (tmp_path / f"{number}.fa").write_bytes(report.to_bytes())
+    result = tmp_path / "both.json"
+    few = [tmp_path / f"{number}.fa" for number in range(4)]
+    given = ("--first", tmp_path / "first.json", "-o", result)
+    check_refused(run("tally", tmp_path / "second.json", *few, *given), "same clients answer both")
+    assert not result.exists()
+    more = run("tally", tmp_path / "second.json", *sorted(tmp_path.glob("*.fa")), *given)
+    assert more.code == 0, more.err
+    assert "10 reports in all" in " ".join(more.out.split())

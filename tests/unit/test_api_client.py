@@ -7,7 +7,7 @@ import pytest
 
 import fedassay
 from fedassay import ClientPolicy, Survey
-from fedassay.errors import FedassayError, SurveyRefused
+from fedassay.errors import FedassayError, SettingInvalid, SurveyRefused
 
 ROWS = ([0, 1, 0, 1], [0.1, 0.9, 0.4, 0.6])
 
@@ -50,3 +50,10 @@ def test_the_same_answer_is_not_counted_twice() -> None:
     assert fedassay.tally_answers(survey, [answer]).tally.clients(survey) == 4
     with pytest.raises(FedassayError):
         fedassay.tally_answers(survey, [answer, answer])
+
+
+def test_a_client_id_is_a_text_that_says_something() -> None:
+    survey = fedassay.new_survey(privacy="local", epsilon=1, clients=1000)
+    assert len(fedassay.answer(survey, [1], [0.5], client_id="ward 3").messages) == 1
+    with pytest.raises(SettingInvalid, match="must not be empty"):
+        fedassay.answer(survey, [1], [0.5], client_id="")

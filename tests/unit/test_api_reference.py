@@ -74,7 +74,7 @@ def test_an_edited_assessment_is_no_reference(tmp_path: Path) -> None:
     path = tmp_path / "last-month.json"
     earlier("local").save(path)
     content = json.loads(path.read_text())
-    content["counters"][0] += 3000
+    content["counters"][0] += 30
     path.write_text(json.dumps(content))
     with pytest.raises(FileInvalid, match="figures in an assessment follow from its counters"):
         fedassay.new_survey(privacy="local", epsilon=1, clients=1000, reference=path)

@@ -14,7 +14,7 @@ from fedassay.engines.flower import conversation
 from fedassay.engines.flower.conversation import Conversation
 from fedassay.engines.flower.records import Answered, Declined, Question, read_reply, reply_content
 from fedassay.engines.flower.settings import Route, RunSettings, fewest_sites
-from fedassay.errors import SettingInvalid
+from fedassay.errors import SettingInvalid, TooFewReports
 from fedassay.mechanisms import Privacy
 from fedassay.survey import OneLevel
 from tests.clock import Clock
@@ -169,3 +169,14 @@ def test_a_round_needs_as_many_sites_as_its_terms() -> None:
 def test_a_count_is_a_whole_number(value: object) -> None:
     with pytest.raises(SettingInvalid, match="sites must be a whole number"):
         RunSettings.from_config({**CONFIG, "sites": value})
+
+
+def test_a_second_survey_is_asked_of_those_that_are_still_there(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    talk = Conversation(InProcessGrid({1: {}, 2: {}, 5: {}}), 2, stage_seconds=1, quiet_seconds=1)
+    assert talk.still_there([1, 2, 3]) == [1, 2]
+    assert talk.missing() == "1 left after the first survey"
+    assert "Without site 3: left after the first survey." in capsys.readouterr().out
+    with pytest.raises(TooFewReports, match=r"2 of the 3 sites .* 1 are connected"):
+        talk.still_there([1, 3, 4])

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from examples.four_hospitals.hospitals import Hospital, open_hospital, share_roster
-from flwr.app import Message
+from flwr.app import Context, Message, RecordDict
 
 from fedassay import Examples, Grid, Polya, Survey, SystemRandomness
 from fedassay.assessment import Assessment
@@ -20,6 +20,7 @@ from fedassay.engines.flower import conversation
 from fedassay.engines.flower.participant import Participant
 from fedassay.engines.flower.records import Declined, Question, read_reply
 from fedassay.engines.flower.run import federate
+from fedassay.engines.flower.server_app import main
 from fedassay.engines.flower.settings import RunSettings
 from fedassay.engines.flower.site import Site
 from fedassay.errors import (
@@ -68,14 +69,18 @@ def hospitals(folder: Path) -> list[Hospital]:
     return opened
 
 
-def settings(folder: Path, **changes: str | int) -> RunSettings:
-    config: dict[str, object] = {
+def run_config(folder: Path, **changes: str | int) -> dict[str, str | int | float]:
+    config: dict[str, str | int | float] = {
         **CONFIG, "privacy": "distributed", "epsilon": str(TOTAL), "sites": 4, "steps": 2,
         "minimum-reports": 3, "colluders": 0, "roster": str(folder / "roster.json"),
         "output": str(folder / "assessment.json"),
     }  # fmt: skip
     config.update({name.replace("_", "-"): value for name, value in changes.items()})
-    return RunSettings.from_config(config)
+    return config
+
+
+def settings(folder: Path, **changes: str | int) -> RunSettings:
+    return RunSettings.from_config(run_config(folder, **changes))
 
 
 def configs(sites: list[Hospital]) -> dict[int, Mapping[str, str]]:
@@ -162,6 +167,28 @@ def test_a_second_step_that_fails_leaves_the_first_and_costs_nothing_more(
     for site in sites:
         before = [TOTAL, 0] if (stage != "keys" and site not in sites[2:]) or answered else [TOTAL]
         assert charged(site) == [*before, rest if len(before) == 2 else 0]
+
+
+def test_a_server_that_dies_between_the_steps_has_written_the_first(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sites = hospitals(folder)
+
+    def dies(node: int, stage: str, message: Message) -> Message:
+        if steps_of(message) == "SecondOfTwo":
+            raise KeyboardInterrupt
+        return message
+
+    grid = InProcessGrid(configs(sites), tamper=dies)
+    context = Context(
+        run_id=1, node_id=0, node_config={}, state=RecordDict(), run_config=run_config(folder)
+    )
+    with pytest.raises(KeyboardInterrupt):
+        main(grid, context)
+    kept = Assessment.load(folder / "assessment.json")
+    assert isinstance(kept.survey.step, FirstOfTwo)
+    assert kept.is_complete
+    assert "the first of two steps; the second follows." in capsys.readouterr().out
 
 
 def test_a_first_step_that_fails_is_asked_again_for_its_own_part(folder: Path) -> None:

@@ -15,6 +15,7 @@ from fedassay.errors import SettingInvalid, SurveyRefused
 from fedassay.mechanisms import Privacy, RandomizedResponse
 from fedassay.planning.candidates import MORE_LEAVES
 from fedassay.survey import OneLevel
+from tests.steps import first_shared
 from tests.surveys import local_survey, small_survey
 
 
@@ -166,3 +167,17 @@ def test_without_the_limit_randomised_response_at_epsilon_50_is_the_row_itself()
     hits = np.arange(2**11)
     rows = oracle.encode(hits, 2**11, randomness=SystemRandomness())
     assert (rows.view("<u4").ravel() == hits).all()
+
+
+def test_a_first_survey_is_refused_by_what_both_cost_and_the_remedy_names_that(
+    tmp_path: Path,
+) -> None:
+    first_shared(total=Fraction(2), minimum_reports=5).save(tmp_path / "first.json")
+    table = tmp_path / "rows.csv"
+    table.write_text("score,label\n0.2,0\n0.7,1\n")
+    asked = ["answer", str(tmp_path / "first.json"), str(table), "-o", str(tmp_path / "r.fa")]
+    refused = CliRunner().invoke(app, asked)
+    assert isinstance(refused.exception, SurveyRefused)
+    assert "asks for epsilon 2" in str(refused.exception)
+    assert "--largest-epsilon 2." in str(refused.exception)
+    assert CliRunner().invoke(app, [*asked, "--largest-epsilon", "2"]).exit_code == 0

@@ -3,7 +3,8 @@
 import json
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -13,7 +14,13 @@ import pytest
 
 from fedassay import Examples, Grid, Polya, Survey, Unit
 from fedassay.cut_levels import CutLevels
-from fedassay.errors import BudgetExceeded, FileInvalid, SurveyRefused, SurveyRepeated
+from fedassay.errors import (
+    BudgetExceeded,
+    FileInvalid,
+    LedgerInvalid,
+    SurveyRefused,
+    SurveyRepeated,
+)
 from fedassay.ledger import Budget, Charge, Checkpoint, Ledger, Part, Status, Window, store
 from fedassay.ledger.budget import tab_of
 from fedassay.ledger.checkpoint import hashes_of, rebuilt, root
@@ -306,6 +313,8 @@ def test_a_reservation_outlasts_checkpoints_and_is_used_once_behind_them(tmp_pat
             ledger.charge(local_survey(Fraction(1), cells=4 + number), WARD)
 
     grow()
+    with pytest.raises(LedgerInvalid, match="changed from outside"), edited_state(ledger):
+        ledger.charge(second_after(FIRST, Fraction(9, 10)), WARD)
     for survey in (SECOND, LOCAL_SECOND):
         with store.transaction(ledger.path, writable=False) as reader:
             asked = Charge.of(survey, WARD, Status.CHARGED)
@@ -323,6 +332,27 @@ def test_a_reservation_outlasts_checkpoints_and_is_used_once_behind_them(tmp_pat
     kinds = [type(entry.content) for entry in ledger.verify().entries]
     assert kinds.count(Checkpoint) == 3
     assert tab_of(ledger.entries(), "ward").reserved == {}
+
+
+@contextmanager
+def edited_state(ledger: Ledger) -> Iterator[None]:
+    """While what the first reserved is more than it was, in the state at the checkpoint."""
+
+    def replaced(old: str, new: str) -> int:
+        connection = sqlite3.connect(ledger.path)
+        changed = connection.execute(
+            "UPDATE state SET content = replace(content, ?, ?) WHERE instr(content, ?)",
+            (old, new, old),
+        ).rowcount
+        connection.commit()
+        connection.close()
+        return changed
+
+    assert replaced('"left":"4/5"', '"left":"9/9"') == 1
+    try:
+        yield
+    finally:
+        replaced('"left":"9/9"', '"left":"4/5"')
 
 
 def last_charge(ledger: Ledger) -> Charge:

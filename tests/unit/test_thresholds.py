@@ -5,7 +5,7 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from fedassay import Grid, ScoreHistogram, metrics
+from fedassay import Estimate, Grid, ScoreHistogram, TooCoarse, metrics
 from fedassay.metrics.thresholds import confusion
 
 Z = 1.959963984540054
@@ -65,3 +65,14 @@ def test_an_f1_of_nothing_is_not_certain() -> None:
     low, high = estimate.interval(0.95)
     assert low == pytest.approx(0.0, abs=1e-12)
     assert 0.05 < high < 0.25
+
+
+def test_a_precision_among_few_is_read_at_both_ends_of_what_is_possible() -> None:
+    """All negatives in one bucket: above its middle there may be 1,000 of them, or none.
+
+    The slope at 500 negatives and 100 positives says 0.12 for 400 fewer; none at all is 0.83.
+    """
+    counts = np.array([[1000.0, 0.0, 0.0, 0.0], [25.0, 25.0, 25.0, 25.0]])
+    histogram = ScoreHistogram(np.arange(5) / 4, counts)
+    assert isinstance(metrics.precision(histogram, 0.125), TooCoarse)
+    assert isinstance(metrics.precision(histogram, 0.25), Estimate)

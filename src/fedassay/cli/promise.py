@@ -57,9 +57,9 @@ def agreed_policy(
 
 def _option_that_allows(survey: Survey, policy: ClientPolicy) -> str:
     """What to type, where it is this client's to allow."""
-    if survey.epsilon is None:
+    if survey.total_epsilon is None:
         return "" if policy.exact_sums else " Or answer it knowingly: --exact-sums."
     most: Fraction = policy.largest_epsilon or default_epsilon(survey.privacy)
-    if most < survey.epsilon <= CEILING:
-        return f" Or answer it knowingly: --largest-epsilon {survey.epsilon}."
+    if most < survey.total_epsilon <= CEILING:
+        return f" Or answer it knowingly: --largest-epsilon {survey.total_epsilon}."
     return ""

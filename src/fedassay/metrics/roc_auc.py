@@ -81,7 +81,8 @@ def likely_area(histogram: ScoreHistogram) -> Estimate:
         noise_sd=_noise_sd(histogram, gradient),
         sampling_sd=sqrt(_delong(histogram, gradient)),
         binning_bound=float(bound),
-        binning_sd=_binning_sd(histogram, area),
+        # What buckets do not hide cannot be wrong: classes that share none are told apart.
+        binning_sd=min(_binning_sd(histogram, area), float(bound)),
         shape=Shape.LOGIT,
         trials=max(min(P, N), 1.0),
     )

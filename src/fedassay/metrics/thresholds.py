@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from math import inf, isnan, nan, sqrt
+from math import hypot, inf, isnan, nan, sqrt
 from operator import itemgetter
 
 import numpy as np
@@ -86,8 +86,7 @@ def _spread(
 ) -> FloatArray:
     """Standard deviations of the interpolated counts from the true ones, per label.
 
-    Rows fall into a bucket's two parts, and into its neighbours that bend the curve, by
-    chance; and the curve itself may be wrong by what its neighbours leave open.
+    Rows fall to both sides by chance, and the curve may be wrong by what its neighbours leave open.
     """
     counts = np.maximum(histogram.counts, 0.0)
     own, g = counts[:, bucket], shares[:, bucket]
@@ -306,13 +305,33 @@ def from_confusion(
         noise_sd=_noise_sd(at, slope),
         sampling_sd=sqrt(variance),
         binning_bound=max(_distance(centre, corner) for corner in corners),
-        binning_sd=sqrt(sum((m * s) ** 2 for m, s in zip(moves, at.spread, strict=True))),
+        binning_sd=hypot(*(_moved(at, value, label, moves[label]) for label in (0, 1))),
         shape=kind.shape,
         trials=kind.trials,
     )
-    # A ratio without a largest value says nothing when half of it either way is possible.
+    # A ratio has no largest value: half of it either way says nothing.
     span = 2.0 * abs(centre) if kind.shape is Shape.LOG else kind.span
+    # At 0 all examples are above, or nearly: no finer cell would say more.
+    span = inf if at.threshold == 0.0 else span
     return unless_too_coarse(estimate, f"the figure at {at.threshold:.4g}", span)
+
+
+def _moved(
+    at: Confusion, value: Callable[[ConfusionCounts], float], label: int, slope: float
+) -> float:
+    """The standard deviation of a figure from where one class's scores lie inside a bucket.
+
+    A ratio bends, and its slope says too little: it is read at both ends of what is possible.
+    """
+    spread, (tp, fp, fn, tn) = at.spread[label], at.counts
+    if spread == 0.0:
+        return 0.0
+    count, most = ((fp, max(fp + tn, 0.0)), (tp, max(tp + fn, 0.0)))[label]
+    ends = [min(max(count + side * REACH * spread, 0.0), most) for side in (-1.0, 1.0)]
+    corners = [_at_corner(at, end, tp) if label == 0 else _at_corner(at, fp, end) for end in ends]
+    known = [each for each in map(value, corners) if not isnan(each)]
+    furthest = max((abs(each - value(at.counts)) for each in known), default=0.0)
+    return max(abs(slope) * spread, furthest / REACH)
 
 
 def _noise_sd(at: Confusion, slope: tuple[float, ...]) -> float:

@@ -5,7 +5,7 @@ spread is far from what the delta method says. So tallies are drawn from the mod
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
@@ -14,15 +14,16 @@ from fedassay.calibration import ece, fit
 from fedassay.decoding import DecodeOptions, decode
 from fedassay.draws import draw_tally, whole_counts
 from fedassay.estimate import NotEnoughData
-from fedassay.examples import IntArray
+from fedassay.examples import FloatArray, IntArray
 from fedassay.histogram import ScoreHistogram
-from fedassay.planning.forecast import ErrorForecast, no_forecast
+from fedassay.planning.forecast import ErrorForecast, expected_histogram, no_forecast
 from fedassay.planning.score_model import on_grid
 from fedassay.survey import Survey
 from fedassay.two_steps import decode_two
 
-_DRAWS = 100
-_FITS = 6
+_DRAWS = 60
+_FITS = 4
+_BUCKETS = 40
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,6 +73,45 @@ class MonteCarlo:
         )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Rehearsal:
+    """Histograms as they may be decoded, on few buckets and with normal noise: quick to draw."""
+
+    expected: ScoreHistogram
+    factor: FloatArray
+    """Times standard normal numbers, it is the noise of all counts."""
+
+    @classmethod
+    def of(cls, monte_carlo: MonteCarlo) -> "Rehearsal":
+        """From the counts and the noise that decoding would give on average."""
+        whole = expected_histogram(
+            monte_carlo.survey,
+            monte_carlo.model,
+            clients=float(monte_carlo.clients),
+            decode_options=monte_carlo.decode_options,
+            second=monte_carlo.second,
+        )
+        mass = whole.cumulative.sum(axis=0) / whole.total
+        evenly = np.arange(_BUCKETS + 1) / _BUCKETS
+        kept = [np.searchsorted(whole.edges, evenly), np.searchsorted(mass, evenly)]
+        places = np.unique(np.clip(np.concatenate(kept), 0, whole.buckets))
+        expected = whole.merge(np.union1d(places, [0, whole.buckets]))
+        counts = 2 * expected.buckets
+        units = np.eye(counts).reshape(counts, 2, expected.buckets)
+        values, vectors = np.linalg.eigh(expected.noise.covariances(units))
+        return cls(expected, vectors * np.sqrt(np.maximum(values, 0.0)))
+
+    def draw(self, generator: np.random.Generator, *, population: bool) -> ScoreHistogram:
+        """One histogram; with `population` the rows are drawn anew."""
+        counts = np.maximum(self.expected.counts, 0.0)
+        if population:
+            shares = counts.ravel() / counts.sum()
+            drawn = generator.multinomial(round(float(counts.sum())), shares)
+            counts = drawn.reshape(counts.shape).astype(np.float64)
+        noise = self.factor @ generator.standard_normal(self.factor.shape[1])
+        return replace(self.expected, counts=counts + noise.reshape(counts.shape))
+
+
 def forecast_ece(
     monte_carlo: MonteCarlo, *, generator: np.random.Generator, draws: int = _DRAWS
 ) -> ErrorForecast:
@@ -88,9 +128,10 @@ def forecast_ece(
     0.0
     """
     truth = ece(monte_carlo.model, debiased=False).value
+    rehearsal = Rehearsal.of(monte_carlo)
     spreads, means = [], []
     for population in (False, True):
-        estimates = [ece(monte_carlo.draw(generator, population=population)) for _ in range(draws)]
+        estimates = [ece(rehearsal.draw(generator, population=population)) for _ in range(draws)]
         kept = [each.value for each in estimates if each.is_available]
         if len(kept) < draws / 2:
             lacking = next(each for each in estimates if isinstance(each, NotEnoughData))
@@ -133,8 +174,9 @@ def expected_ece(
     True
     """
     errors = []
+    rehearsal = Rehearsal.of(monte_carlo)
     for _ in range(fits):
-        calibrator = fit(monte_carlo.draw(generator))
+        calibrator = fit(rehearsal.draw(generator, population=True))
         errors.append(ece(monte_carlo.model, calibrator=calibrator, debiased=False).value)
         if progress is not None:
             progress(1)

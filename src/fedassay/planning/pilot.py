@@ -79,7 +79,15 @@ def _spiked(histogram: ScoreHistogram) -> IntArray:
 
 
 def pilot_from(first: Survey, tally: Tally, clients: int | None = None) -> Pilot:
-    """What a first survey's tally says of the scores, without negative counts."""
+    """What a first survey's tally says of the scores, without negative counts.
+
+    >>> import fedassay
+    >>> labels, scores = [0, 1] * 500, [i / 1000 for i in range(1000)]
+    >>> asked = {"privacy": "distributed", "epsilon": 4, "steps": 2, "seed": 0}
+    >>> first = fedassay.simulate(labels, scores, **asked).first
+    >>> pilot_from(first.survey, first.tally).clients
+    1000.0
+    """
     histogram = decode(first, tally, decode_options=DecodeOptions())
     heard = tally.clients(first)
     smooth = histogram.monotone()
@@ -114,7 +122,16 @@ def _is_drowned(histogram: ScoreHistogram, label: int) -> bool:
 
 
 def expected_pilot(first: Survey, leaf_counts: FloatArray, *, clients: float) -> Pilot:
-    """What a first survey would say of scores with these expected counts, without its noise."""
+    """What a first survey would say of scores with these expected counts, without its noise.
+
+    >>> from fedassay.mechanisms import Privacy
+    >>> from fedassay.planning.first_survey import first_survey
+    >>> from fedassay.planning.request import SurveyRequest
+    >>> request = SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction(1), clients=1000)
+    >>> first = first_survey(request)
+    >>> expected_pilot(first, np.ones((2, first.grid.cells)), clients=1000.0).reports
+    200.0
+    """
     counts = np.maximum(leaf_counts, 0.0)
     counts = counts + 1e-6 * counts.sum(axis=1, keepdims=True) / counts.shape[1]
     fraction = float(heard_fraction(first))
@@ -123,5 +140,14 @@ def expected_pilot(first: Survey, leaf_counts: FloatArray, *, clients: float) ->
 
 
 def heard_fraction(survey: Survey) -> Fraction:
-    """The share of the clients that a survey hears from."""
+    """The share of the clients that a survey hears from.
+
+    >>> from fedassay.mechanisms import Privacy
+    >>> from fedassay.planning.first_survey import first_survey
+    >>> from fedassay.planning.request import SurveyRequest
+    >>> request = SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction(1), clients=1000)
+    >>> first = first_survey(request)
+    >>> heard_fraction(first)
+    Fraction(1, 5)
+    """
     return survey.step.client_fraction if survey.step is not None else Fraction(1)

@@ -46,8 +46,13 @@ def _counts_of(reference: Examples) -> FloatArray:
     return Grid.fine(_POINTS).count(reference).astype(np.float64)
 
 
-def binormal(*, examples: float, positive_rate: float, auc: float) -> ScoreHistogram:
-    """Expected counts of a calibrated classifier whose log-odds are normal in each class.
+def binormal(
+    *, examples: float, positive_rate: float, auc: float, shift: float = 0.0
+) -> ScoreHistogram:
+    """Expected counts of a classifier whose log-odds are normal in each class.
+
+    It is calibrated, or its log-odds are all too large by `shift`: far below 0 scores crowd
+    near 0 however common positives are.
 
     >>> round(binormal(examples=100, positive_rate=0.3, auc=0.8).total_positives)
     30
@@ -61,7 +66,7 @@ def binormal(*, examples: float, positive_rate: float, auc: float) -> ScoreHisto
     grid = Grid.fine(_POINTS)
     inner = grid.edges[1:-1]
     # With z normal around 0 or `separation`, log-odds = offset + separation z.
-    offset = log(positive_rate / (1.0 - positive_rate)) - separation**2 / 2.0
+    offset = log(positive_rate / (1.0 - positive_rate)) - separation**2 / 2.0 + shift
     z = (np.log(inner) - np.log1p(-inner) - offset) / separation
     below = np.stack([ndtr(z), ndtr(z - separation)])
     below = np.concatenate([np.zeros((2, 1)), below, np.ones((2, 1))], axis=1)

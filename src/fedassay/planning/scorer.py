@@ -10,9 +10,9 @@ import numpy as np
 from fedassay.estimate import Estimate, NotEnoughData, TooCoarse
 from fedassay.examples import Examples
 from fedassay.histogram import ScoreHistogram
-from fedassay.metrics import accuracy, precision, recall
+from fedassay.metrics import accuracy, precision, recall, roc_auc
 from fedassay.metrics.delta_method import why_one_class
-from fedassay.metrics.roc_auc import even_area, likely_area
+from fedassay.metrics.roc_auc import even_area
 from fedassay.planning.forecast import (
     expected_examples,
     expected_histogram,
@@ -23,9 +23,18 @@ from fedassay.planning.request import SurveyRequest
 from fedassay.planning.score_model import binormal, from_reference
 from fedassay.survey import Survey
 
-# Where nobody said how rare positives are, nor how good the classifier is: (rate, AUC).
+# Where nobody said how rare positives are, nor how good the classifier is: (rate, AUC, how
+# far its log-odds are off). Scores of rare events crowd near 0, and so do scores that are no
+# probabilities.
 _FEWEST = 20
-_UNKNOWN = ((0.3, 0.75), (0.3, 0.9), (0.03, 0.85), (0.01, 0.95), (0.003, 0.99))
+_UNKNOWN = (
+    (0.3, 0.75, 0.0),
+    (0.3, 0.9, 0.0),
+    (0.03, 0.85, 0.0),
+    (0.01, 0.95, 0.0),
+    (0.1, 0.8, -6.0),
+    (0.01, 0.9, -6.0),
+)
 # The interval's binning spread is cautious; a third of it is what the cubic leaves. With a
 # labelled reference the bias itself is seen, but for what clients' scores differ.
 _UNSEEN, _SEEN = 1.0 / 3.0, 1.0 / 30.0
@@ -68,7 +77,7 @@ class Scorer:
             request.reference is not None,
             thresholds,
             models,
-            tuple(likely_area(model) for model in models),
+            tuple(roc_auc(model) for model in models),
             tuple(_rates(model, thresholds) for model in models),
         )
 
@@ -112,12 +121,14 @@ def _models(request: SurveyRequest) -> list[ScoreHistogram]:
             from_reference(half, examples=expected_examples(request), positive_rate=rate)
             for half in _halves(request.reference)
         ]
-    if request.reference is not None or (rate is not None and auc is not None):
+    if request.reference is not None:
         return [model_for(request)]
-    described = [(rate or usual_rate, auc or usual_auc) for usual_rate, usual_auc in _UNKNOWN]
+    described = [(rate or usual, auc or likely, shift) for usual, likely, shift in _UNKNOWN]
     return [
-        binormal(examples=expected_examples(request), positive_rate=some_rate, auc=some_auc)
-        for some_rate, some_auc in dict.fromkeys(described)
+        binormal(
+            examples=expected_examples(request), positive_rate=some_rate, auc=some_auc, shift=shift
+        )
+        for some_rate, some_auc, shift in dict.fromkeys(described)
     ]
 
 
@@ -134,7 +145,9 @@ def _area_error(expected: ScoreHistogram, truth: Estimate, caution: float) -> fl
     if why_one_class(expected) is not None:
         return 1.0
     even, noise_sd = even_area(expected)
-    smooth = likely_area(ScoreHistogram(expected.edges, expected.counts))
+    smooth = roc_auc(ScoreHistogram(expected.edges, expected.counts))
+    if isinstance(smooth, NotEnoughData):
+        return 1.0
     # Real scores are lumpier than any model: distrust a part of what the cubic gains.
     lumps = (smooth.value - even) * caution
     return hypot(_error(smooth, truth, caution), noise_sd, lumps)

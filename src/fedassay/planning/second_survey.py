@@ -37,6 +37,13 @@ def second_survey(
     surveys' counters (`two_steps.decode_two`); leaves, and so binning, are those of the first.
 
     Guarantee: post-processing of what the first survey revealed; nothing more is spent.
+
+    >>> import fedassay
+    >>> labels, scores = [0, 1] * 500, [i / 1000 for i in range(1000)]
+    >>> asked = {"privacy": "distributed", "epsilon": 4, "steps": 2, "seed": 0}
+    >>> first = fedassay.simulate(labels, scores, **asked).first
+    >>> first.survey.epsilon + second_survey(first.survey, first.tally).epsilon
+    Fraction(4, 1)
     """
     require_type(first, Survey, "a first survey", "fedassay.load reads survey files.")
     require_thresholds(thresholds)
@@ -44,7 +51,16 @@ def second_survey(
 
 
 def second_like(second: Survey, first: Survey) -> Survey:
-    """The same cells and weights after another first survey: with its epsilon and its crowd."""
+    """The same cells and weights after another first survey: with its epsilon and its crowd.
+
+    >>> import fedassay
+    >>> labels, scores = [0, 1] * 500, [i / 1000 for i in range(1000)]
+    >>> asked = {"privacy": "distributed", "epsilon": 4, "steps": 2, "seed": 0}
+    >>> first = fedassay.simulate(labels, scores, **asked).first
+    >>> second = second_survey(first.survey, first.tally)
+    >>> second_like(second, first.survey) == second
+    True
+    """
     if not isinstance(first.step, FirstOfTwo) or first.epsilon is None or second.epsilon is None:
         raise SettingInvalid("a second survey follows a first of two; found another. Use steps=2.")
     place, rest = _place(first, first.step)
@@ -80,7 +96,18 @@ def _place(first: Survey, step: FirstOfTwo) -> tuple[SecondOfTwo, Fraction]:
 
 
 def second_for(pilot: Pilot, thresholds: Sequence[float], *, thorough: bool = True) -> Survey:
-    """The second survey for scores that lie as the pilot says; quickly, or of many the best."""
+    """The second survey for scores that lie as the pilot says; quickly, or of many the best.
+
+    >>> from fedassay.planning.pilot import expected_pilot
+    >>> from fedassay.mechanisms import Privacy
+    >>> from fedassay.planning.first_survey import first_survey
+    >>> from fedassay.planning.request import SurveyRequest
+    >>> request = SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction(1), clients=1000)
+    >>> first = first_survey(request)
+    >>> pilot = expected_pilot(first, np.ones((2, first.grid.cells)), clients=1000.0)
+    >>> second_for(pilot, (), thorough=False).step.client_fraction
+    Fraction(4, 5)
+    """
     first = pilot.survey
     step = first.step
     if not isinstance(step, FirstOfTwo) or first.epsilon is None:

@@ -22,7 +22,7 @@ from fedassay.planning.forecast import (
     scaled,
 )
 from fedassay.planning.request import SurveyRequest
-from fedassay.planning.search import SurveyDesign, design_survey, rebuilt_design
+from fedassay.planning.search import SurveyDesign, design_survey, rebuilt_design, steps_for
 from fedassay.survey import MAX_CLIENTS
 
 # Predictions are good to some 5 %: plan for a little more than 95 trials of 100.
@@ -172,25 +172,38 @@ def _smallest(
         expected = predicted(asked, design, target.metric, model=model)
         return expected.error_quantile(PLANNED) > target.error
 
+    def enough(shape: SurveyDesign, low: float) -> float:
+        high = within.largest
+        while high > low * 1.002 + within.whole:
+            middle = sqrt(low * high)
+            middle = round(middle) if within.whole else middle
+            low, high = (middle, high) if misses(shape, middle) else (low, middle)
+        return high
+
     number, best = min(max(within.start, within.smallest), within.largest), inf
+    steps = None
     for _ in range(_ROUNDS):
-        shape = design_survey(with_number(number))
+        asked = with_number(number)
+        steps = steps or steps_for(asked)
+        shape = design_survey(replace(asked, steps=steps), quickly=True)
         if misses(shape, within.largest):
             if number == within.largest:
                 break
             number = min(within.largest, within.step * number)
             continue
-        low, high = within.smallest, within.largest
-        while high > low * 1.002 + within.whole:
-            middle = sqrt(low * high)
-            middle = round(middle) if within.whole else middle
-            low, high = (middle, high) if misses(shape, middle) else (low, middle)
-        settled = abs(high - number) <= _SETTLED * number
-        best = high if settled else min(best, high)
-        number = high
+        least = enough(shape, within.smallest)
+        settled = abs(least - number) <= _SETTLED * number
+        best = least if settled else min(best, least)
+        number = least
         if settled:
             break
-    return None if best == inf else best
+    if best == inf:
+        return None
+    # The survey that will be handed out was chosen with more care: it must do, too.
+    shape = design_survey(with_number(best))
+    if not misses(shape, best):
+        return best
+    return None if misses(shape, within.largest) else enough(shape, best)
 
 
 def detectable_difference(expected: ErrorForecast, power: float) -> float:

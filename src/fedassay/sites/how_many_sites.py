@@ -36,7 +36,7 @@ def power_to_see_heterogeneity(
     require_whole(sites, "sites", 2)
     require_positive(site_sd, "a site's standard deviation")
     if not require_number(tau, "tau") >= 0.0:
-        raise SettingInvalid(f"tau must be 0 or more; found {tau}.")
+        raise SettingInvalid(f"tau must be 0 or more; found {tau}. It is a standard deviation.")
     require_inside(false_alarm, "the false-alarm rate")
     critical = float(chdtri(sites - 1, false_alarm))
     return float(chi2_above(np.array([critical / (1.0 + (tau / site_sd) ** 2)]), sites - 1)[0])

@@ -170,7 +170,7 @@ def rows_for_net_benefit(
         require_inside(value, name)
     for value, name in ((sensitivity, "sensitivity"), (specificity, "specificity")):
         if not 0.0 <= require_number(value, name) <= 1.0:
-            raise SettingInvalid(f"{name} lies between 0 and 1; found {value}.")
+            raise SettingInvalid(f"{name} lies between 0 and 1; found {value}. Write 0.8 for 80 %.")
     require_positive(width, "the width of net benefit")
     weight = (1.0 - prevalence) / prevalence * threshold / (1.0 - threshold)
     false = 1.0 - specificity
@@ -254,7 +254,9 @@ def require_inside(value: float, name: str) -> None:
     >>> require_inside(0.5, "prevalence")
     """
     if not 0.0 < require_number(value, name) < 1.0:
-        raise SettingInvalid(f"{name} lies between 0 and 1, ends excluded; found {value}.")
+        raise SettingInvalid(
+            f"{name} lies between 0 and 1, ends excluded; found {value}. Write 0.3 for 30 %."
+        )
 
 
 def require_positive(value: float, name: str) -> None:
@@ -263,4 +265,4 @@ def require_positive(value: float, name: str) -> None:
     >>> require_positive(0.5, "the width")
     """
     if not 0.0 < require_number(value, name) < float("inf"):
-        raise SettingInvalid(f"{name} must be above 0 and finite; found {value}.")
+        raise SettingInvalid(f"{name} must be above 0 and finite; found {value}. Raise it.")
