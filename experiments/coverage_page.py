@@ -67,12 +67,12 @@ def _sections(found: list[Trials], cells: list[Cell]) -> Iterator[str]:
     yield "### By metric\n\n" + _by(cells, lambda cell: cell.family, "metric", low, wide)
     yield "### By kind\n\n" + _by(cells, lambda cell: cell.kind, "metrics", low, wide)
     yield "### By table\n\n" + _by(cells, lambda cell: cell.table, "table", low, wide)
-    yield f"### Too low\n\n{_listed(low)}"
-    asked = [cell for cell in wide if "another" not in cell.kind]
-    yield (
-        f"### Too wide\n\nBesides {len(wide) - len(asked)} at thresholds in the middle of a "
-        f"cell, where an oracle knows what the survey did not ask:\n\n{_listed(asked)}"
-    )
+    for title, named in (("Too low", low), ("Too wide", wide)):
+        asked = [cell for cell in named if "another" not in cell.kind]
+        yield (
+            f"### {title}\n\nBesides {len(named) - len(asked)} at thresholds in the middle of a "
+            f"cell, where an oracle knows what the survey did not ask:\n\n{_listed(asked)}"
+        )
     for setting in dict.fromkeys(trials.setting for trials in found):
         of_setting = [cell for cell in cells if cell.setting == setting]
         yield from _setting(setting, of_setting)
