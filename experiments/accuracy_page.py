@@ -86,7 +86,9 @@ def _sections(found: list[Errors]) -> Iterator[str]:
         "and recall are means over three thresholds that both surveys are asked for: the scores' "
         "quantiles 0.5, 0.8 and 0.95. *Times* is the paper preset's error over ours, with 95 % "
         "of the measurement's own luck (delta method on the logarithm). *Default* is what the "
-        "planner chooses when nothing is said about steps."
+        "planner chooses when nothing is said about steps. Means are over the trials that have "
+        "an answer, and ratios over the tables on which both surveys have some; where either "
+        "has none there is no ratio."
     )
     yield "## Geometric means over the tables\n\n" + _means(found)
     yield (
@@ -120,7 +122,8 @@ def _means(found: list[Errors]) -> str:
             ]
             mean, error = geometric(of_setting, DEFAULT, family)
             floors = [log(each.mean(PAPER, family) / each.floor) for each in of_setting]
-            at_floor = exp(float(np.mean(floors))) if isfinite(bar) else nan
+            known = [each for each in floors if isfinite(each)]
+            at_floor = exp(float(np.mean(known))) if known and isfinite(bar) else nan
             body.append(
                 [
                     setting.name,
