@@ -72,8 +72,8 @@ def _value_and_interval(estimate: Estimate) -> tuple[str, str]:
 
 
 def _figure(value: float, digits: int) -> str:
-    """A number with so many digits after the point; large ones with fewer."""
-    return f"{value:.{digits if abs(value) < _LARGE else 2}f}"
+    """A number with so many digits after the point; large and negative ones with fewer."""
+    return f"{value:.{digits - (value < 0.0) if abs(value) < _LARGE else 2}f}"
 
 
 def _exact_and_error(estimate: Estimate, exact: float | None) -> tuple[str, str]:
