@@ -19,6 +19,8 @@ _ROUNDING = 1.0 + 1e-12
 _NARROW = 2.0**-10
 _SMALL_PART = 2.0**-4
 _AT_AN_END = 1e-9
+# Of scores that lie evenly, so few would be in a bucket that any two of them are tied.
+_NOBODY = 0.01
 FEWEST_TIED = 8.0
 """So many in a narrow bucket, and hardly any beside it, are no chance."""
 # Counts per width stay finite for edges as close as 1e-310.
@@ -173,13 +175,15 @@ class ScoreHistogram:
 
         Near 0 and 1 scores crowd on a logarithmic axis: there a bucket is narrow when it is a
         small part of its distance from the end, or when it ends where scores are as good as 0.
-        Fewer than eight of a class may have met by chance.
+        Fewer than eight of a class may have met by chance, unless rows are so few that nobody else
+        would be there.
         """
         middle = 0.5 * (self.edges[:-1] + self.edges[1:])
         from_end = np.minimum(middle, 1.0 - middle)
         is_narrow = (self.widths <= _NARROW) & (self.widths <= _SMALL_PART * from_end)
         is_narrow[[0, -1]] |= self.widths[[0, -1]] <= _AT_AN_END
-        return np.where(is_narrow & (self.spikes >= FEWEST_TIED), self.spikes, 0.0)
+        least = np.where(self.total * self.widths < _NOBODY, 1.0, FEWEST_TIED)
+        return np.where(is_narrow & (self.spikes >= least), self.spikes, 0.0)
 
     def below(self, threshold: float) -> tuple[FloatArray, int, float]:
         """Interpolated counts at or below a threshold, its bucket, and how far into it.

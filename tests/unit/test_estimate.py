@@ -112,13 +112,23 @@ def test_each_end_of_an_area_moves_away_by_its_own_distance(
     assert (high - value) ** 2 == pytest.approx((alone.high - value) ** 2 + (z * noise) ** 2)
 
 
+def test_where_noise_is_half_as_large_a_finer_grid_would_not_help() -> None:
+    binning = 0.4 / float(norm.ppf(0.975))
+    assert unless_too_coarse(
+        Estimate(0.5, binning_sd=binning, noise_sd=0.51 * binning), "recall", 1.0
+    ).is_available
+    assert not unless_too_coarse(
+        Estimate(0.5, binning_sd=binning, noise_sd=0.49 * binning), "recall", 1.0
+    ).is_available
+
+
 @pytest.mark.parametrize(("half", "is_known"), [(0.249, True), (0.251, False)])
 def test_what_buckets_hide_may_reach_over_half_of_the_possible(half: float, is_known: bool) -> None:
-    estimate = Estimate(0.5, binning_sd=half / float(norm.ppf(0.975)), noise_sd=0.3)
+    estimate = Estimate(0.5, binning_sd=half / float(norm.ppf(0.975)), noise_sd=0.05)
     judged = unless_too_coarse(estimate, "recall", 1.0)
     assert judged.is_available == is_known
     assert isinstance(judged, TooCoarse) != is_known
-    assert judged.noise_sd == 0.3
+    assert judged.noise_sd == 0.05
     if not is_known:
         assert str(judged).startswith("too coarse: the grid is too coarse for these scores: ")
         assert "Run a second step (--steps 2), or give a reference." in str(judged)

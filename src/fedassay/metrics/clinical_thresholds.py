@@ -2,7 +2,7 @@
 
 from math import inf, sqrt
 
-from fedassay.estimate import Estimate, Shape
+from fedassay.estimate import Estimate, NotEnoughData, Shape
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.delta_method import why_one_class, why_undefined
 from fedassay.metrics.multiples import multiple
@@ -109,7 +109,7 @@ def _why_none(at: Confusion, side: ConfusionCounts, of: str) -> Estimate | None:
 
 def _at_least(estimate: Estimate, rows: float, *, one_row: float) -> Estimate:
     """A ratio to no rows at all is not known for certain: as if there might be one."""
-    if rows >= 1.0:
+    if rows >= 1.0 or isinstance(estimate, NotEnoughData):
         return estimate
     return Estimate(
         estimate.value,
