@@ -161,7 +161,9 @@ def test_four_hospitals_one_killed_under_each_privacy_model(
     federation.restart_site(victim.name, victim.key, victim.config)
     # This run brings another app along; the sites answer with the one that they installed.
     _, assessment = run(
-        {"privacy": "local", "epsilon": "5"}, "5 sites are connected.", spying_app(tmp_path)
+        {"privacy": "local", "epsilon": "5", "steps": "1"},
+        "5 sites are connected.",
+        spying_app(tmp_path),
     )
     assert sum(assessment.tally.reports) == sum(len(site.examples) for site in survivors)
     assert [charges(hospital) for hospital in survivors] == [[None, "1", "0", "5"]] * 4

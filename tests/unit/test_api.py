@@ -130,7 +130,7 @@ def test_a_result_prints_the_table_that_the_command_line_prints(tmp_path: Path) 
     assert done.exit_code == 0, done.output
     printed = [line.split() for line in str(result()).splitlines() if line]
     theirs = [line.split() for line in done.stdout.splitlines() if line.strip()]
-    assert len(printed) == 35
+    assert len(printed) > 30
     assert [word for line in printed for word in line] == [word for line in theirs for word in line]
 
 
