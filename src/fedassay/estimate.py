@@ -164,7 +164,7 @@ class TooCoarse(NotEnoughData):
 
 
 def unless_too_coarse(estimate: Estimate, of: str, span: float) -> Estimate:
-    """The estimate, or why there is none: what buckets hide reaches over half of what is possible.
+    """The estimate, or why there is none: buckets hide over two thirds of what is possible.
 
     `span` is how far apart the metric's possible values are. Where privacy noise is half as
     large, a finer grid would help little, and the interval says so by itself.
@@ -175,7 +175,7 @@ def unless_too_coarse(estimate: Estimate, of: str, span: float) -> Estimate:
     too coarse: the grid is too coarse for these scores: where they lie inside its cells moves...
     """
     reach = REACH * estimate.binning_sd
-    if reach <= span / 4.0 or estimate.binning_sd <= 2.0 * estimate.noise_sd:
+    if reach <= span / 3.0 or estimate.binning_sd <= 2.0 * estimate.noise_sd:
         return estimate
     return TooCoarse(
         noise_sd=estimate.noise_sd,

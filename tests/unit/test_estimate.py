@@ -122,7 +122,7 @@ def test_where_noise_is_half_as_large_a_finer_grid_would_not_help() -> None:
     ).is_available
 
 
-@pytest.mark.parametrize(("half", "is_known"), [(0.249, True), (0.251, False)])
+@pytest.mark.parametrize(("half", "is_known"), [(0.333, True), (0.334, False)])
 def test_what_buckets_hide_may_reach_over_half_of_the_possible(half: float, is_known: bool) -> None:
     estimate = Estimate(0.5, binning_sd=half / float(norm.ppf(0.975)), noise_sd=0.05)
     judged = unless_too_coarse(estimate, "recall", 1.0)
