@@ -80,17 +80,24 @@ def released(path: str) -> dict[str, Any]:
     return content
 
 
+# In the survey's few cells, eleven rows do not give these; nothing else may be said of them.
+BEYOND_ELEVEN_ROWS = ["ks", "recall@specificity=0.9", "specificity@recall=0.9"]
+
+
+def unanswered(err: str) -> list[str]:
+    """The metric that each line on standard error is about."""
+    return [line.partition(": ")[0] for line in err.splitlines()]
+
+
 def test_a_report_that_comes_again_is_already_there_and_nothing_is_wrong(run: Run) -> None:
     refused(run("tally", "secure.json", "s0.fa", "-o", "a.json"), "TooFewReports", "1 more")
     assert not Path("a.json").exists()
     again = run("tally", "secure.json", "s0.fa", "s0.fa", "s1.fa", "-o", "a.json")
-    assert again.code == 0
-    assert ".fa" not in again.err, "only figures that eleven rows cannot give"
+    assert (again.code, unanswered(again.err)) == (0, BEYOND_ELEVEN_ROWS)
     assert "Counted 1 reports, 2 already there, rejected 0 files" in again.text
     before = released("a.json")
     same = run("tally", "secure.json", "s0.fa", "s1.fa", "-o", "a.json")
-    assert same.code == 0
-    assert ".fa" not in same.err
+    assert (same.code, unanswered(same.err)) == (0, BEYOND_ELEVEN_ROWS)
     assert released("a.json") == before
 
 
