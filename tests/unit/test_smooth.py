@@ -15,7 +15,7 @@ from scipy import stats
 from fedassay import Grid, ScoreHistogram, SurveyRequest
 from fedassay.calibration import Calibrator, Method, fit, fit_beta, fit_isotonic, fit_smooth
 from fedassay.calibration.gap_intervals import SumOfSizes
-from fedassay.calibration.rates import bucket_rates, misplaced, noise_covariance
+from fedassay.calibration.rates import bucket_rates, misplaced
 from fedassay.calibration.smooth import examples_at, smooth_from
 from fedassay.draws import draw_tally
 from fedassay.examples import Examples, ScoredClients
@@ -192,7 +192,7 @@ def test_covariances_of_sums_equal_those_of_drawn_noise() -> None:
     hierarchy = Hierarchy.flat(6)
     variances = np.arange(1.0, 13.0).reshape(2, 6)
     weights = np.random.default_rng(1).normal(size=(4, 2, 6))
-    found = noise_covariance(TreeNoise(hierarchy, (variances,)), weights)
+    found = TreeNoise(hierarchy, (variances,)).covariances(weights)
     flat = weights.reshape(4, -1)
     assert np.allclose(found, flat * variances.ravel() @ flat.T)
 

@@ -8,7 +8,7 @@ from math import sqrt
 import numpy as np
 
 from fedassay.calibration.calibrator import Calibrator
-from fedassay.calibration.rates import misplaced, noise_covariance
+from fedassay.calibration.rates import misplaced
 from fedassay.checks import require_member, require_type, require_whole
 from fedassay.estimate import check_confidence, normal_quantile
 from fedassay.examples import FloatArray, IntArray
@@ -116,7 +116,7 @@ class BinTable:
         if self.histogram.noise.is_zero or self.bins > _FEW_BINS:
             return np.diag(self.gap_noise)
         weights = np.stack([self._gap_of(j) for j in range(self.bins)])
-        return noise_covariance(self.histogram.noise, weights)
+        return self.histogram.noise.covariances(weights)
 
     def gradient(self, of_bins: FloatArray) -> FloatArray:
         """How a weighted sum of the gaps moves with every count, label x bucket."""

@@ -10,7 +10,6 @@ from fedassay.examples import FloatArray, IntArray
 from fedassay.extras import needed_for
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.delta_method import why_one_class
-from fedassay.noise import NoiseModel
 
 # A bucket's size must stand this many standard deviations clear of its noise.
 CLEAR = 3.0
@@ -175,7 +174,7 @@ def bucket_rates(histogram: ScoreHistogram, *, most: int | None = None) -> Bucke
     if merged.buckets > _FEW_CORRELATED:
         noise = np.array([merged.noise.variance(each) for each in weights])
         return replace(rates, noise_variance=noise + placing)
-    covariance = noise_covariance(merged.noise, weights)
+    covariance = merged.noise.covariances(weights)
     return replace(rates, noise_variance=np.diag(covariance) + placing, noise_covariance=covariance)
 
 
@@ -278,13 +277,3 @@ def _residuals(rates: FloatArray) -> FloatArray:
     each = np.arange(buckets)
     weights[each, 0, each], weights[each, 1, each] = -rates, 1.0 - rates
     return weights
-
-
-def noise_covariance(noise: NoiseModel, weights: FloatArray) -> FloatArray:
-    """Covariances of weighted sums of the counts; weights are sum x label x bucket."""
-    own = np.array([noise.variance(each) for each in weights])
-    covariance = np.diag(own)
-    for i, j in zip(*np.triu_indices(len(own), 1), strict=True):
-        both = noise.variance(weights[i] + weights[j])
-        covariance[i, j] = covariance[j, i] = 0.5 * (both - own[i] - own[j])
-    return covariance

@@ -13,7 +13,7 @@ from fedassay.ledger.entry import Budget, Entry
 from fedassay.ledger.spend import Cover, common_neighbours, cost, covers, loads
 from fedassay.ledger.steps import FirstCharge, SecondCharge
 from fedassay.ledger.window import EVER, Window
-from fedassay.mechanisms import Neighbours, UnitKind
+from fedassay.mechanisms import Neighbours
 
 NO_LIMIT = Budget(None, None)
 
@@ -288,8 +288,3 @@ def show(value: Fraction | None) -> str:
         return "none"
     text = str(value)
     return text if len(text) <= 9 else f"{float(value):.6g}"
-
-
-def per(unit: UnitKind, neighbours: Neighbours) -> str:
-    """Whose spend it is, in words."""
-    return f"{neighbours.value} one {unit.value}"
