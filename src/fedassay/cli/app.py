@@ -16,6 +16,7 @@ from fedassay.cli.demo import demo
 from fedassay.cli.federation import federation_app
 from fedassay.cli.ledger import app as ledger_app
 from fedassay.cli.plan import plan
+from fedassay.cli.reproduce import reproduce_command
 from fedassay.cli.show import show
 from fedassay.cli.simulate import simulate_command
 from fedassay.cli.survey import new_survey, show_survey
@@ -45,6 +46,7 @@ app.command("merge")(merge)
 app.command("show")(show)
 app.command("calibrate")(calibrate)
 app.command("apply")(apply)
+app.command("reproduce")(reproduce_command)
 app.add_typer(ledger_app, name="ledger")
 
 
