@@ -222,9 +222,10 @@ class Survey:
                 "site privacy protects what is inside a site, not whole sites; found unit client. "
                 "Use unit example, or distributed privacy."
             )
-        if self.colluders:
+        if self.colluders and not self.sum_only:
             raise SettingInvalid(
-                "site privacy holds whatever others do; found colluders. Drop them."
+                "site privacy holds whatever others do; found colluders. Drop them, or set "
+                "sum_only."
             )
         if self.sum_only and self.minimum_reports < 2:
             raise SettingInvalid(
@@ -308,6 +309,7 @@ class Survey:
             total_epsilon=None if self.step is None else self.step.total_epsilon,
             place=place_in_words(self.step, self.epsilon, self.unit),
             stands_alone=self.privacy.stands_alone,
+            sum_only=self.sum_only,
         )
 
     @property

@@ -169,6 +169,8 @@ class Guarantee:
     """Its place among two surveys, as a sentence."""
     stands_alone: bool = False
     """Whether it holds for each report by itself, whoever sees it and whatever others do."""
+    sum_only: bool = False
+    """Whether, besides, nobody is shown more than the sum; only where it stands alone."""
     delta: Fraction | None = None
     """The chance that epsilon says nothing about; None where the promise is without one."""
 
@@ -230,7 +232,7 @@ class Guarantee:
                 f"{self.strength}-differential privacy for {self.unit} of a site "
                 f"({self.neighbours.value} neighbours): every site adds the whole noise to its own "
                 "counts, so that it holds whoever sees its report and whatever other sites and "
-                f"the server do.{self._place}"
+                f"the server do.{self._place}{self._besides}"
             )
         withstands = f"at least {self.minimum_reports:,} reports arrive"
         if self.colluders:
@@ -250,6 +252,16 @@ class Guarantee:
     @property
     def _place(self) -> str:
         return f" {self.place}" if self.place else ""
+
+    @property
+    def _besides(self) -> str:
+        if not self.sum_only:
+            return ""
+        withstands = f", {self.colluders:,} of whose clients may collude," if self.colluders else ""
+        return (
+            f" Besides, only the sum over at least {self.minimum_reports:,} reports{withstands} is "
+            "revealed, if you trust secure aggregation, or whoever adds up the reports."
+        )
 
     @property
     def _participants(self) -> str:

@@ -87,8 +87,8 @@ class Site:
     def policy(self, survey: Survey) -> ClientPolicy:
         """The client's policy for a survey."""
         agreed = self.agreement
-        # A locally private report protects itself in any crowd.
-        crowd = survey.is_local
+        # A report that may be seen protects itself in any crowd.
+        crowd = survey.reports_may_be_seen
         return ClientPolicy(
             smallest_cohort=1 if crowd else agreed.smallest_cohort,
             colluders=0 if crowd else self.colluders,
