@@ -60,6 +60,8 @@ def simulate(
     *,
     data: Any = None,
     clients: Column | None = None,
+    patients: Column | None = None,
+    times: Column | None = None,
     privacy: Privacy | str = Privacy.SECURE,
     epsilon: Number | None = None,
     thresholds: float | Iterable[float] = (0.5,),
@@ -69,7 +71,8 @@ def simulate(
 ) -> SimulatedAssessment:
     """Run a federation over rows at hand, and compare its answers with the exact ones.
 
-    Each row is a client, or `clients` says who holds it. Where it pays, and with steps=2, two
+    Each row is a client, or `clients` says who holds it; with unit="patient", `patients` says
+    whose it is, and with keep="latest" `times` when it was. Where it pays, and with steps=2, two
     surveys follow each other: `result.first` is then that of the first. With `data` (a frame,
     an Arrow table, a mapping, a path to CSV or Parquet) the columns go by name. The same seed
     gives the figures of `fedassay simulate --seed`; without one, every run is another.
@@ -83,7 +86,8 @@ def simulate(
     if seed is not None:
         require_whole(seed, "a seed", 0, LARGEST_SEED, "Leave it out for other draws each time.")
     points = as_thresholds(thresholds)
-    cohort = Rows(y_true, y_score, as_table(data)).scored_clients(clients)
+    rows = Rows(y_true, y_score, as_table(data), patients, times)
+    cohort = rows.scored_clients(clients)
     request = survey_request(
         settings,
         privacy=privacy,
@@ -95,7 +99,8 @@ def simulate(
         is_simulated=True,
     )
     check_sites(request.privacy, cohort)
-    design = design_survey(replace(request, examples=counted_rows(cohort, request.unit)))
+    held = counted_rows(cohort, request.unit, is_local=request.privacy.is_local)
+    design = design_survey(replace(request, examples=held))
     return simulated_assessment(design, cohort, thresholds=points, seed=seed)
 
 
@@ -173,6 +178,8 @@ def answer(
     y_score: Column,
     *,
     data: Any = None,
+    patients: Column | None = None,
+    times: Column | None = None,
     policy: ClientPolicy | None = None,
     client_id: str | None = None,
     account: Account | None = None,
@@ -183,7 +190,8 @@ def answer(
     the client is closed: no exact sums, and no more epsilon than is common. With an account
     (`LedgerAccount`) it is charged before any noise is drawn. Where each row answers one of
     two locally private surveys, `client_id` (or the account's data) and the row's number say
-    which: pass the same rows in the same order to both.
+    which: pass the same rows in the same order to both. Where patients are protected, `patients`
+    says whose each row is, and `times` when it was, if the latest count.
 
     >>> import fedassay
     >>> survey = fedassay.new_survey(privacy="local", epsilon=2, clients=1000)
@@ -202,7 +210,7 @@ def answer(
             f"an account is what is charged; found {shown(account)}. "
             "Pass LedgerAccount(ledger, part)."
         )
-    rows = Rows(y_true, y_score, as_table(data))
+    rows = Rows(y_true, y_score, as_table(data), patients, times)
     if rows.path is not None:
         return answer_file(
             asked,
@@ -224,6 +232,8 @@ def answer(
         policy=own_policy,
         client_id=client_id,
         account=account,
+        patients=rows.patient_numbers(),
+        times=rows.time_numbers(),
     )
 
 

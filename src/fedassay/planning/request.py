@@ -105,6 +105,8 @@ class SurveyRequest:
             "a budget": self.budget is not None,
             "batches": self.levels is LevelChoice.BATCHES,
             "exact sums": not self.privacy.spends_epsilon,
+            "unit patient under local privacy": self.privacy.is_local
+            and self.unit.kind is UnitKind.PATIENT,
         }
         return next((name for name, is_given in given.items() if is_given), "")
 

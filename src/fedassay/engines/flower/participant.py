@@ -104,6 +104,7 @@ class Participant:
             policy=policy,
             client_id=self.site.agreement.data_id,
             account=self.site.account(self.run, table),
+            rows_limited=True,
         )
         self.site.questions.charged()
         return answer.to_bytes()
@@ -128,6 +129,7 @@ class Participant:
             randomness=SystemRandomness(),
             policy=policy,
             account=self.site.account(self.run),
+            rows_limited=True,
         )
         self.site.questions.charged()
         return client.masked(inbox, vector_of(survey, answer))

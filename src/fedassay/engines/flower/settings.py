@@ -11,7 +11,7 @@ from fedassay.assessment import Assessment
 from fedassay.decoding import DecodeOptions
 from fedassay.engines.flower.agreement import default_colluders
 from fedassay.errors import SettingInvalid
-from fedassay.mechanisms import Privacy, Unit, UnitKind
+from fedassay.mechanisms import Keep, Privacy, Unit, UnitKind
 from fedassay.planning.request import (
     LevelChoice,
     Preset,
@@ -152,7 +152,11 @@ def _request(
         buckets=buckets,
         thresholds=thresholds,
         reference=read_reference(Path(reference), columns) if reference else None,
-        unit=Unit(values.one_of(UnitKind, "unit"), values.count("max-examples", MAX_CLIENTS) or 1),
+        unit=Unit(
+            values.one_of(UnitKind, "unit"),
+            values.count("max-examples", MAX_CLIENTS) or 1,
+            values.one_of(Keep, "keep"),
+        ),
         minimum_reports=values.count("minimum-reports", MAX_CLIENTS),
         colluders=0 if stands_alone else values.colluders(sites or 0),
         sum_only=sum_only,
