@@ -5,7 +5,7 @@ sentence, and hands over to the rooms below. Randomness that nobody passes is th
 a seed goes to `simulate` alone.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from io import BytesIO
@@ -28,7 +28,7 @@ from fedassay.checks import choice, require_type, require_whole, shown, unknown
 from fedassay.client import Account, Answer, ClientPolicy
 from fedassay.client import answer as answer_examples
 from fedassay.decoding import DecodeOptions
-from fedassay.engines.report_files import answer_file, read_messages, report_files
+from fedassay.engines.report_files import answer_file, read_messages, report_files, site_names
 from fedassay.errors import FileInvalid, NoRows, SettingInvalid
 from fedassay.files import as_path, read_object
 from fedassay.ledger import TableDigest
@@ -239,7 +239,7 @@ def answer(
 
 def tally_answers(
     survey: Survey | str | Path,
-    answers: Iterable[Answer | bytes | str | Path],
+    answers: Iterable[Answer | bytes | str | Path] | Mapping[str, Answer | bytes | str | Path],
     *,
     thresholds: float | Iterable[float] = (0.5,),
     preset: Preset | str = Preset.DEFAULT,
@@ -249,7 +249,8 @@ def tally_answers(
     """Add up answers, their bytes or their files, and assess the classifier.
 
     A repeated, foreign or malformed report raises: nothing is left out in silence. The second
-    of two surveys is read together with the `first` assessment.
+    of two surveys is read together with the `first` assessment. Where sites may be seen they are
+    kept by name: as a mapping names them, as their files are called, or by their reports' ids.
 
     >>> import fedassay
     >>> survey = fedassay.new_survey(minimum_reports=2)
@@ -269,9 +270,10 @@ def tally_answers(
     options = decode_options_for(choice(Preset, preset, "preset"), buckets)
     points = as_thresholds(thresholds)
     builder = TallyBuilder(Tally.zero(asked), asked)
-    for each in answers:
-        for message in _messages_of(each, asked):
-            builder.add(message)
+    named = answers.items() if isinstance(answers, Mapping) else ((None, each) for each in answers)
+    for name, each in named:
+        for message, called in _messages_of(each, asked):
+            builder.add(message, name=name or called)
     tally = builder.tally()
     if not any(tally.reports):
         raise NoRows(
@@ -352,16 +354,17 @@ def _survey_of(survey: Survey | str | Path) -> Survey:
     return survey if isinstance(survey, Survey) else load_survey(as_path(survey))
 
 
-def _messages_of(each: object, survey: Survey) -> Iterator[Message]:
-    """The messages of an answer, of its bytes, or of the files that it is in."""
+def _messages_of(each: object, survey: Survey) -> Iterator[tuple[Message, str | None]]:
+    """The messages of an answer, of its bytes, or of the files that it is in, with their names."""
     match each:
         case Answer():
-            yield from each.messages
+            yield from ((message, None) for message in each.messages)
         case bytes():
-            yield from messages(BytesIO(each), survey)
+            yield from ((message, None) for message in messages(BytesIO(each), survey))
         case str() | Path():
-            for path in report_files([as_path(each)]):
-                yield from read_messages(path, survey)
+            files = report_files([as_path(each)])
+            for path, name in zip(files, site_names(files), strict=True):
+                yield from ((message, name) for message in read_messages(path, survey))
         case _:
             raise SettingInvalid(
                 "an answer is what fedassay.answer made, its bytes, or a path to its file; found "

@@ -145,7 +145,8 @@ class Unit:
         if self.kind is UnitKind.EXAMPLE and self.max_examples != 1:
             raise SettingInvalid(
                 f"max_examples goes with the client or the patient unit; found {self.max_examples} "
-                "with unit example. Use --unit client or --unit patient, or leave max_examples out."
+                "with unit example. Use the client unit (--unit client) or the patient unit "
+                "(--unit patient), or leave max_examples out."
             )
         if self.kind is not UnitKind.PATIENT and self.keep is not Keep.RANDOM:
             raise SettingInvalid(
