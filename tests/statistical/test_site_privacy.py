@@ -103,7 +103,7 @@ def test_a_survey_that_the_planner_makes_and_a_file_carries_keeps_its_epsilon() 
     request = SurveyRequest(
         privacy=Privacy.SITE, epsilon=Fraction(1, 2), clients=8, examples=40_000
     )
-    made = design_survey(request, quickly=True).survey
+    made = design_survey(request).survey
     survey = survey_from_json(made.to_json())
     moved = np.zeros((2, survey.grid.cells), dtype=np.int64)
     moved[1, survey.grid.cells // 3] = 1

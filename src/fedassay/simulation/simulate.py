@@ -131,8 +131,9 @@ def _people(cohort: ScoredClients) -> IntArray:
             "which site holds it; found no such columns. Add patients= and clients= "
             "(--patient COL --client COL)."
         )
-    people = np.unique(np.stack([sites, patients]), axis=1, return_inverse=True)[1]
-    return np.asarray(people).ravel().astype(np.int64)
+    pairs = sites * (int(patients.max(initial=0)) + 1) + patients
+    people: IntArray = np.unique(pairs, return_inverse=True)[1].astype(np.int64)
+    return people
 
 
 def limited(survey: Survey, cohort: ScoredClients, *, randomness: Randomness) -> ScoredClients:
