@@ -171,11 +171,18 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
     assert list(content["seeds"].values()) == [part.seed for part in parts]
 
 
-def test_a_file_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "toy.json").write_text('{"format": "fedassay.simulation/1"}')
-    with pytest.raises(FileInvalid, match="no result of a reproduction"):
-        reproduce(toy(lambda *_: []), [made(1_000)], SMALL, folder=tmp_path)
-    assert "simulation" in (tmp_path / "toy.json").read_text()
+def test_a_result_of_another_run_is_lost_only_by_force(tmp_path: Path) -> None:
+    path = tmp_path / "toy.json"
+    path.write_text('{"format": "fedassay.simulation/1"}')
+    figure = toy(lambda *_: [counted("one", [])])
+    with pytest.raises(FileInvalid, match=r"no result of these settings .* --force"):
+        reproduce(figure, [made(1_000)], SMALL, folder=tmp_path)
+    assert "simulation" in path.read_text()
+    reproduce(figure, [made(1_000)], SMALL, folder=tmp_path, force=True)
+    reproduce(figure, [made(1_000)], SMALL, folder=tmp_path)
+    for rows, settings in ((1_100, SMALL), (1_000, replace(SMALL, repetitions=3))):
+        with pytest.raises(FileInvalid, match="would be lost"):
+            reproduce(figure, [made(rows)], settings, folder=tmp_path)
 
 
 def test_an_unknown_figure_is_named_with_those_that_there_are() -> None:

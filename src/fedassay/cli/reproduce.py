@@ -6,10 +6,10 @@ from typing import Annotated
 import typer
 
 from fedassay.cli.console import err, plain
-from fedassay.cli.outputs import JsonOption, QuietOption, Voice
+from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice
 from fedassay.reproduction.datasets import load_datasets
 from fedassay.reproduction.figures import chosen_figures
-from fedassay.reproduction.run import prepare_folder, reproduce
+from fedassay.reproduction.run import parts_folder, refuse_losses, reproduce, run_of
 from fedassay.reproduction.settings import PAPER, QUICK
 
 _EXAMPLES = """
@@ -50,12 +50,13 @@ def reproduce_command(
     ] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
+    force: ForceOption = False,
 ) -> None:
     """Measure the paper's tables and figures again; a run that was stopped goes on."""
     voice = Voice(as_json, quiet)
     figures = chosen_figures(figure or [])
     settings = QUICK if quick else PAPER
-    prepare_folder(out_dir, figures)
+    parts_folder(out_dir)
 
     def say(message: str) -> None:
         if not quiet:
@@ -70,9 +71,12 @@ def reproduce_command(
             say(f"{name}: {done} of {parts} parts were finished before and are kept")
 
     tables = load_datasets(data or [], settings, kaggle=kaggle, say=say)
+    # Before any of them is measured: what is in the way of the last one counts too.
+    if not force:
+        refuse_losses(out_dir, figures, run_of(tables, settings))
     written: dict[str, str] = {}
     for each in figures:
-        reproduce(each, tables, settings, folder=out_dir, told=told)
+        reproduce(each, tables, settings, folder=out_dir, force=force, told=told)
         written[each.name] = str(out_dir / f"{each.name}.json")
         voice.say(f"Wrote {plain(out_dir)}/{each.name}: .json, .png, .md")
     voice.result({"figures": written, "data": [table.name for table in tables]})

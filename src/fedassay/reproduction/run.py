@@ -1,7 +1,7 @@
 """A figure from end to end: parts measured or kept, then JSON, picture and page."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
@@ -22,8 +22,8 @@ Told = Callable[[str, int, int, float], None]
 """Figure, parts done, parts in all, seconds left."""
 
 
-def prepare_folder(folder: Path, figures: Sequence[Figure]) -> Path:
-    """The folder that parts are kept in; nothing that is not ours is in the way."""
+def parts_folder(folder: Path) -> Path:
+    """The folder that parts are kept in, made and written to before anything is measured."""
     parts = folder / "parts"
     try:
         parts.mkdir(parents=True, exist_ok=True)
@@ -31,16 +31,20 @@ def prepare_folder(folder: Path, figures: Sequence[Figure]) -> Path:
         raise FileInvalid(
             f"{folder}: cannot be made ({error.strerror}). Choose a folder you may write to."
         ) from error
-    for figure in figures:
-        path = folder / f"{figure.name}.json"
-        if path.exists() and not _is_ours(path):
-            raise FileInvalid(
-                f"{path}: is no result of a reproduction, and would be lost. Choose another folder."
-            )
-    # Refused now rather than after the first part was measured.
     write_whole(parts / ".writable", b"")
     (parts / ".writable").unlink()
     return parts
+
+
+def refuse_losses(folder: Path, figures: Sequence[Figure], run: Mapping[str, Any]) -> None:
+    """Raise where a result is in the way that is not of the same settings and rows."""
+    for figure in figures:
+        path = folder / f"{figure.name}.json"
+        if path.exists() and not _is_like(path, run):
+            raise FileInvalid(
+                f"{path}: is no result of these settings and rows, and would be lost. Choose "
+                "another folder, or replace it with --force."
+            )
 
 
 def reproduce(
@@ -49,10 +53,13 @@ def reproduce(
     settings: Settings,
     *,
     folder: Path,
+    force: bool = False,
     told: Told = lambda *_: None,
 ) -> dict[str, Any]:
     """Measure what is not kept yet, then write JSON, picture and page; returns the JSON."""
-    kept_in = prepare_folder(folder, [figure])
+    start, kept_in = run_of(tables, settings), parts_folder(folder)
+    if not force:
+        refuse_losses(folder, [figure], start)
     parts = figure.parts(figure.name, tables, settings)
     measured: list[Measured | None] = [kept(part, kept_in) for part in parts]
     reused = sum(each is not None for each in measured)
@@ -67,13 +74,9 @@ def reproduce(
         told(figure.name, reused + done, len(parts), left)
     found = [each for each in measured if each is not None]
     points = [point for each in found for point in each.points]
-    content = {
-        "format": RESULT_FORMAT,
+    content = start | {
         "figure": figure.name,
         "sources": source_digest(),
-        "quick": settings == QUICK,
-        "settings": _plain(asdict(settings)),
-        "data": [describe(data) for data in tables],
         "seeds": {" / ".join(each.key): each.seed for each in found},
         "seconds": sum(each.seconds for each in found),
         "points": [point.to_json() for point in points],
@@ -82,6 +85,16 @@ def reproduce(
     draw(figure, points, folder / f"{figure.name}.png")
     write_whole(folder / f"{figure.name}.md", page(figure, content, points).encode(), mode=PUBLIC)
     return content
+
+
+def run_of(tables: Sequence[Dataset], settings: Settings) -> dict[str, Any]:
+    """What all figures of a run have in common, as it stands in each file."""
+    return {
+        "format": RESULT_FORMAT,
+        "quick": settings == QUICK,
+        "settings": _plain(asdict(settings)),
+        "data": [describe(data) for data in tables],
+    }
 
 
 def describe(data: Dataset) -> dict[str, Any]:
@@ -98,12 +111,14 @@ def describe(data: Dataset) -> dict[str, Any]:
     }
 
 
-def _is_ours(path: Path) -> bool:
+def _is_like(path: Path, like: Mapping[str, Any]) -> bool:
     try:
         content = read_object(path)
     except FileInvalid:
         return False
-    return isinstance(content, dict) and content.get("format") == RESULT_FORMAT
+    return isinstance(content, dict) and all(
+        content.get(name) == value for name, value in like.items()
+    )
 
 
 def _plain(value: Any) -> Any:
