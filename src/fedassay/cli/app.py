@@ -21,6 +21,7 @@ from fedassay.cli.show import show
 from fedassay.cli.simulate import simulate_command
 from fedassay.cli.survey import new_survey, show_survey
 from fedassay.cli.tally import merge, tally
+from fedassay.cli.track import track_app
 from fedassay.errors import FedassayError
 
 app = typer.Typer(
@@ -46,6 +47,7 @@ app.command("merge")(merge)
 app.command("show")(show)
 app.command("check")(check)
 app.command("compare")(compare)
+app.add_typer(track_app, name="track")
 app.command("calibrate")(calibrate)
 app.command("apply")(apply)
 app.add_typer(ledger_app, name="ledger")
