@@ -16,6 +16,7 @@ from fedassay.api_columns import Column, as_table
 from fedassay.api_inputs import (
     NewSurveySettings,
     Number,
+    ReportWords,
     Rows,
     SurveySettings,
     as_assessment,
@@ -42,6 +43,8 @@ from fedassay.planning.search import decode_options_for, design_survey
 from fedassay.planning.second_survey import second_survey
 from fedassay.planning.solve import Target
 from fedassay.randomness import SystemRandomness
+from fedassay.report.material import ReportDetails
+from fedassay.report.page import write_report as write_page
 from fedassay.simulation.result import SimulatedAssessment, simulated_assessment
 from fedassay.simulation.simulate import check_sites, counted_rows
 from fedassay.survey import MAX_CLIENTS, SURVEY_FORMAT, Survey
@@ -307,6 +310,34 @@ def plan(
     )
     check_start(request, target_error)
     return make_plan(request, goal, thresholds=points, progress=lambda _: None)
+
+
+def write_report(
+    result: Assessment | str | Path,
+    path: str | Path,
+    *,
+    calibrator: Calibrator | str | Path | None = None,
+    **words: Unpack[ReportWords],
+) -> Path:
+    """Write one self-contained page about an assessment, for people who will never run this.
+
+    Words that only people know (title, model, outcome, population, period) and how many clients
+    were invited stand in the page as they are given. Returns where the page is.
+
+    >>> import fedassay, tempfile
+    >>> result = fedassay.simulate([0, 1, 0, 1] * 50, [0.1, 0.3, 0.6, 0.9] * 50, seed=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     fedassay.write_report(result, f"{folder}/report.html", outcome="rain").name
+    'report.html'
+    """
+    place = as_path(path)
+    unknown_words = [name for name in words if name not in ReportWords.__annotations__]
+    if unknown_words:
+        raise SettingInvalid(unknown(unknown_words[0], ReportWords.__annotations__, "a word"))
+    assessment = Assessment.load(result) if isinstance(result, str | Path) else result
+    fitted = Calibrator.load(calibrator) if isinstance(calibrator, str | Path) else calibrator
+    write_page(assessment, place, calibrator=fitted, details=ReportDetails(**words))
+    return place
 
 
 def load(path: str | Path) -> Survey | Assessment | Calibrator | KeptTally:

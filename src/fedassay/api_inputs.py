@@ -63,6 +63,17 @@ class SurveySettings(TypedDict, total=False):
     model_digest: str
 
 
+class ReportWords(TypedDict, total=False):
+    """What only people know of an assessment; all may be left out."""
+
+    title: str
+    model: str
+    outcome: str
+    population: str
+    period: str
+    invited: int | None
+
+
 class NewSurveySettings(SurveySettings, total=False):
     """What a new survey may be told besides."""
 
