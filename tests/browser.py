@@ -15,6 +15,8 @@ from typing import Any, Self
 
 import pytest
 
+from tests.tables import ROOT
+
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 _FLAGS = (
     "--headless=new",
@@ -163,3 +165,11 @@ def start_browser() -> Iterator[Browser]:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+def find_axe() -> Path:
+    """The rules of axe-core; without them the test is skipped, which in CI is a failure."""
+    path = ROOT / ".axe" / "node_modules" / "axe-core" / "axe.min.js"
+    if not path.exists():
+        pytest.skip("axe-core is not here. Install it: npm install --prefix .axe axe-core")
+    return path

@@ -57,8 +57,7 @@ def report(
 
       fedassay report assessment.json --calibrator calibrator.json -o report.html
 
-      fedassay report assessment.json --model "sepsis 2.1" --outcome "sepsis in 48 h"
-      --period 2025 --threshold 0.12 -o report.html
+      fedassay report assessment.json --model "sepsis 2.1" --period 2025 -o report.html
     """
     voice = Voice(as_json, quiet)
     check_output(output, file, calibrator, force=force)

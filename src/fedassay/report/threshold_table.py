@@ -48,7 +48,7 @@ class ThresholdTable:
             "z": normal_quantile(0.975),
             "clear": CLEAR_OF_NOISE,
             "thresholds": list(self.thresholds),
-            "totals": _numbers(self.totals),
+            "totals": _numbers(self.totals, 17),
             "below": [_numbers(row, 17) for row in self.below],
             "spread": [_numbers(row) for row in self.spread],
             "noise": None if self.noise is None else [_numbers(row) for row in self.noise],

@@ -93,7 +93,7 @@ def _matrix(counts: dict[str, Estimate]) -> Markup:
         )
         for title, names in (("flagged", ("tp", "fp")), ("not flagged", ("fn", "tn")))
     ]
-    return table(["", "positive", "negative"], body, caption="Confusion matrix, in rows")
+    return table(["rows", "positive", "negative"], body, caption="Confusion matrix")
 
 
 def _cell(name: str, estimate: Estimate) -> Markup:
