@@ -3,7 +3,7 @@
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fedassay.report.markup import Markup, element, escaped, joined, named
@@ -31,10 +31,12 @@ def read(markup: str) -> Reader:
     return reader
 
 
+HOSTILE = "<b title='x'>&amp;\"</b>"
 HARMLESS = st.text(st.characters(exclude_categories=["Cs", "Cc", "Cn"]))
 
 
 @given(HARMLESS)
+@example(HOSTILE)
 def test_what_is_put_into_an_element_comes_out_as_its_text(text: str) -> None:
     page = read(element("p", text))
     assert [tag for tag, _ in page.tags] == ["p"]
@@ -42,6 +44,7 @@ def test_what_is_put_into_an_element_comes_out_as_its_text(text: str) -> None:
 
 
 @given(HARMLESS)
+@example(HOSTILE)
 def test_what_is_put_into_an_attribute_comes_out_as_its_value(text: str) -> None:
     page = read(element("p", title=text))
     assert page.tags == [("p", {"title": text})]
