@@ -5,7 +5,7 @@ sentence, and hands over to the rooms below. Randomness that nobody passes is th
 a seed goes to `simulate` alone.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from io import BytesIO
@@ -29,7 +29,7 @@ from fedassay.checks import choice, require_type, require_whole, shown, unknown
 from fedassay.client import Account, Answer, ClientPolicy
 from fedassay.client import answer as answer_examples
 from fedassay.decoding import DecodeOptions
-from fedassay.engines.report_files import answer_file, read_messages, report_files
+from fedassay.engines.report_files import answer_file, read_messages, report_files, site_names
 from fedassay.errors import FileInvalid, NoRows, SettingInvalid
 from fedassay.files import as_path, read_object
 from fedassay.ledger import TableDigest
@@ -63,6 +63,8 @@ def simulate(
     *,
     data: Any = None,
     clients: Column | None = None,
+    patients: Column | None = None,
+    times: Column | None = None,
     privacy: Privacy | str = Privacy.SECURE,
     epsilon: Number | None = None,
     thresholds: float | Iterable[float] = (0.5,),
@@ -72,7 +74,8 @@ def simulate(
 ) -> SimulatedAssessment:
     """Run a federation over rows at hand, and compare its answers with the exact ones.
 
-    Each row is a client, or `clients` says who holds it. Where it pays, and with steps=2, two
+    Each row is a client, or `clients` says who holds it; with unit="patient", `patients` says
+    whose it is, and with keep="latest" `times` when it was. Where it pays, and with steps=2, two
     surveys follow each other: `result.first` is then that of the first. With `data` (a frame,
     an Arrow table, a mapping, a path to CSV or Parquet) the columns go by name. The same seed
     gives the figures of `fedassay simulate --seed`; without one, every run is another.
@@ -86,7 +89,8 @@ def simulate(
     if seed is not None:
         require_whole(seed, "a seed", 0, LARGEST_SEED, "Leave it out for other draws each time.")
     points = as_thresholds(thresholds)
-    cohort = Rows(y_true, y_score, as_table(data)).scored_clients(clients)
+    rows = Rows(y_true, y_score, as_table(data), patients, times)
+    cohort = rows.scored_clients(clients)
     request = survey_request(
         settings,
         privacy=privacy,
@@ -98,7 +102,8 @@ def simulate(
         is_simulated=True,
     )
     check_sites(request.privacy, cohort)
-    design = design_survey(replace(request, examples=counted_rows(cohort, request.unit)))
+    held = counted_rows(cohort, request.unit, is_local=request.privacy.is_local)
+    design = design_survey(replace(request, examples=held))
     return simulated_assessment(design, cohort, thresholds=points, seed=seed)
 
 
@@ -176,6 +181,8 @@ def answer(
     y_score: Column,
     *,
     data: Any = None,
+    patients: Column | None = None,
+    times: Column | None = None,
     policy: ClientPolicy | None = None,
     client_id: str | None = None,
     account: Account | None = None,
@@ -186,7 +193,8 @@ def answer(
     the client is closed: no exact sums, and no more epsilon than is common. With an account
     (`LedgerAccount`) it is charged before any noise is drawn. Where each row answers one of
     two locally private surveys, `client_id` (or the account's data) and the row's number say
-    which: pass the same rows in the same order to both.
+    which: pass the same rows in the same order to both. Where patients are protected, `patients`
+    says whose each row is, and `times` when it was, if the latest count.
 
     >>> import fedassay
     >>> survey = fedassay.new_survey(privacy="local", epsilon=2, clients=1000)
@@ -205,7 +213,7 @@ def answer(
             f"an account is what is charged; found {shown(account)}. "
             "Pass LedgerAccount(ledger, part)."
         )
-    rows = Rows(y_true, y_score, as_table(data))
+    rows = Rows(y_true, y_score, as_table(data), patients, times)
     if rows.path is not None:
         return answer_file(
             asked,
@@ -227,12 +235,14 @@ def answer(
         policy=own_policy,
         client_id=client_id,
         account=account,
+        patients=rows.patient_numbers(),
+        times=rows.time_numbers(),
     )
 
 
 def tally_answers(
     survey: Survey | str | Path,
-    answers: Iterable[Answer | bytes | str | Path],
+    answers: Iterable[Answer | bytes | str | Path] | Mapping[str, Answer | bytes | str | Path],
     *,
     thresholds: float | Iterable[float] = (0.5,),
     preset: Preset | str = Preset.DEFAULT,
@@ -242,7 +252,8 @@ def tally_answers(
     """Add up answers, their bytes or their files, and assess the classifier.
 
     A repeated, foreign or malformed report raises: nothing is left out in silence. The second
-    of two surveys is read together with the `first` assessment.
+    of two surveys is read together with the `first` assessment. Where sites may be seen they are
+    kept by name: as a mapping names them, as their files are called, or by their reports' ids.
 
     >>> import fedassay
     >>> survey = fedassay.new_survey(minimum_reports=2)
@@ -262,9 +273,10 @@ def tally_answers(
     options = decode_options_for(choice(Preset, preset, "preset"), buckets)
     points = as_thresholds(thresholds)
     builder = TallyBuilder(Tally.zero(asked), asked)
-    for each in answers:
-        for message in _messages_of(each, asked):
-            builder.add(message)
+    named = answers.items() if isinstance(answers, Mapping) else ((None, each) for each in answers)
+    for name, each in named:
+        for message, called in _messages_of(each, asked):
+            builder.add(message, name=name or called)
     tally = builder.tally()
     if not any(tally.reports):
         raise NoRows(
@@ -373,16 +385,17 @@ def _survey_of(survey: Survey | str | Path) -> Survey:
     return survey if isinstance(survey, Survey) else load_survey(as_path(survey))
 
 
-def _messages_of(each: object, survey: Survey) -> Iterator[Message]:
-    """The messages of an answer, of its bytes, or of the files that it is in."""
+def _messages_of(each: object, survey: Survey) -> Iterator[tuple[Message, str | None]]:
+    """The messages of an answer, of its bytes, or of the files that it is in, with their names."""
     match each:
         case Answer():
-            yield from each.messages
+            yield from ((message, None) for message in each.messages)
         case bytes():
-            yield from messages(BytesIO(each), survey)
+            yield from ((message, None) for message in messages(BytesIO(each), survey))
         case str() | Path():
-            for path in report_files([as_path(each)]):
-                yield from read_messages(path, survey)
+            files = report_files([as_path(each)])
+            for path, name in zip(files, site_names(files), strict=True):
+                yield from ((message, name) for message in read_messages(path, survey))
         case _:
             raise SettingInvalid(
                 "an answer is what fedassay.answer made, its bytes, or a path to its file; found "
