@@ -20,6 +20,7 @@ from fedassay.api_inputs import (
     Rows,
     SurveySettings,
     as_assessment,
+    as_details,
     as_thresholds,
     survey_request,
 )
@@ -43,7 +44,6 @@ from fedassay.planning.search import decode_options_for, design_survey
 from fedassay.planning.second_survey import second_survey
 from fedassay.planning.solve import Target
 from fedassay.randomness import SystemRandomness
-from fedassay.report.material import ReportDetails
 from fedassay.report.page import write_report as write_page
 from fedassay.simulation.result import SimulatedAssessment, simulated_assessment
 from fedassay.simulation.simulate import check_sites, counted_rows
@@ -333,8 +333,8 @@ def write_report(
 ) -> Path:
     """Write one self-contained page about an assessment, for people who will never run this.
 
-    Words that only people know (title, model, outcome, population, period) and how many clients
-    were invited stand in the page as they are given. Returns where the page is.
+    Words that only people know (title, model, outcome, population, period, invited) stand in it
+    as they are given. Returns where the page is.
 
     >>> import fedassay, tempfile
     >>> result = fedassay.simulate([0, 1, 0, 1] * 50, [0.1, 0.3, 0.6, 0.9] * 50, seed=0)
@@ -342,13 +342,10 @@ def write_report(
     ...     fedassay.write_report(result, f"{folder}/report.html", outcome="rain").name
     'report.html'
     """
-    place = as_path(path)
-    unknown_words = [name for name in words if name not in ReportWords.__annotations__]
-    if unknown_words:
-        raise SettingInvalid(unknown(unknown_words[0], ReportWords.__annotations__, "a word"))
+    place, details = as_path(path), as_details(words)
     assessment = Assessment.load(result) if isinstance(result, str | Path) else result
     fitted = Calibrator.load(calibrator) if isinstance(calibrator, str | Path) else calibrator
-    write_page(assessment, place, calibrator=fitted, details=ReportDetails(**words))
+    write_page(assessment, place, calibrator=fitted, details=details)
     return place
 
 
