@@ -45,6 +45,7 @@ from fedassay.planning.solve import Target
 from fedassay.randomness import SystemRandomness
 from fedassay.simulation.result import SimulatedAssessment, simulated_assessment
 from fedassay.simulation.simulate import counted_rows
+from fedassay.sites.sample_size import IntervalWidths
 from fedassay.survey import MAX_CLIENTS, SURVEY_FORMAT, Survey
 from fedassay.survey_json import load_survey
 from fedassay.tables.split_rows import splits_rows
@@ -279,13 +280,17 @@ def plan(
     target_error: float | None = None,
     metric: str = "roc_auc",
     power: float = 0.8,
+    widths: IntervalWidths | None = None,
+    tau: float | None = None,
     thresholds: float | Iterable[float] = (0.5,),
     reference: Any = None,
     **settings: Unpack[SurveySettings],
 ) -> Plan:
     """Predict every metric's error before anybody answers, and find what is left open.
 
-    Without clients, or without an epsilon, the one that meets the target error is found.
+    Without clients, or without an epsilon, the one that meets the target error is found. What a
+    validation study needs is in `plan.needs`: rows for intervals of these `widths`, and how many
+    sites it takes to see that they differ by `tau`, on the logit scale of the ROC AUC.
 
     >>> import fedassay
     >>> made = fedassay.plan(clients=20_000)
@@ -294,7 +299,8 @@ def plan(
     """
     points = as_thresholds(thresholds)
     wanted = DEFAULT_ERROR if target_error is None else target_error
-    goal = Goal(Target(metric_at(metric, points), wanted), power)
+    wide = IntervalWidths() if widths is None else widths
+    goal = Goal(Target(metric_at(metric, points), wanted), power, wide, tau)
     preset = choice(Preset, settings.get("preset", Preset.DEFAULT), "preset")
     request = survey_request(
         settings,
