@@ -46,8 +46,10 @@ def test_no_site_one_and_two_give_a_sentence_and_what_can_be_said() -> None:
         SeenSites(dict(list(few.items())[:count])).heterogeneity("roc_auc") for count in range(3)
     )
     assert nothing.notes[0].startswith("No site has an effect")
-    assert one.notes[0].startswith("One site") and one.interval.low < one.mean
-    assert two.notes[0].startswith("Two sites") and np.isnan(two.prediction.low)
+    assert one.notes[0].startswith("One site")
+    assert one.interval.low < one.mean
+    assert two.notes[0].startswith("Two sites")
+    assert np.isnan(two.prediction.low)
     assert not np.isnan(two.interval.low)
     assert SeenSites(few).leave_one_out("roc_auc") == ()
 
@@ -78,7 +80,8 @@ def test_sums_of_too_few_honest_sites_give_a_sentence_and_no_figure(
     sites: int, colluders: int
 ) -> None:
     found = summed(sites, colluders).heterogeneity("roc_auc")
-    assert np.isnan(found.mean) and np.isnan(found.tau)
+    assert np.isnan(found.mean)
+    assert np.isnan(found.tau)
     assert "at least 5 honest sites" in found.notes[0]
 
 

@@ -11,6 +11,7 @@ from fedassay.metrics.named import check_metric, metric_at
 from fedassay.sites.between import BetweenSites, SeenSites, compared_metrics
 from fedassay.sites.heterogeneity import Heterogeneity
 from fedassay.sites.random_effects import PoolOptions
+from fedassay.sites.recalibration_advice import Change, RecalibrationAdvice
 
 SITE_HEADER = ("site", "rows", "events", "roc_auc", "oe_ratio")
 BETWEEN_HEADER = ("metric", "mean over sites", "a new site", "tau", "I²")
@@ -141,6 +142,48 @@ def heterogeneity_json(
                 "chance": None if isnan(chance) else chance,
             }
     return content
+
+
+def advice_lines(advice: RecalibrationAdvice) -> list[str]:
+    """Whether to recalibrate, with what it gains, and which sites would gain by maps of their own.
+
+    >>> from fedassay import ScoreHistogram
+    >>> from fedassay.sites import advise_recalibration
+    >>> one = ScoreHistogram.from_scores([0, 1] * 500, [0.2, 0.4] * 500)
+    >>> advice_lines(advise_recalibration({"north": one}))[0][:40]
+    'Recalibrate by flexible map, one for all'
+    """
+    lines = [str(advice)]
+    gains = {site: own for site, own in advice.sites.items() if own.change is not Change.NONE}
+    if len(advice.sites) > 1 and gains:
+        listed = [
+            f"{_short(site)} ({own.change.value}, {own.gain.value:.2g})"
+            for site, own in list(gains.items())[:_MOST_NAMES]
+        ]
+        more = len(gains) - _MOST_NAMES
+        lines.append(
+            f"By maps of their own, {len(gains)} of {len(advice.sites)} sites would gain: "
+            f"{', '.join(listed)}{f' and {more} more' if more > 0 else ''}."
+        )
+    return lines
+
+
+def advice_json(advice: RecalibrationAdvice) -> dict[str, Any]:
+    """The advice in JSON's terms: change, for whom, gain in Brier score, and by site."""
+    return {
+        "change": advice.change.value,
+        "scope": advice.scope.value,
+        "gain": advice.gain.value,
+        "gain_sd": advice.gain.sampling_sd,
+        "sites": {
+            site: {
+                "change": own.change.value,
+                "gain": own.gain.value,
+                "gain_sd": own.gain.sampling_sd,
+            }
+            for site, own in advice.sites.items()
+        },
+    }
 
 
 def _left_out_one_by_one(sites: SeenSites) -> list[str]:
