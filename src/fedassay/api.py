@@ -45,6 +45,7 @@ from fedassay.planning.solve import Target
 from fedassay.randomness import SystemRandomness
 from fedassay.simulation.result import SimulatedAssessment, simulated_assessment
 from fedassay.simulation.simulate import counted_rows
+from fedassay.sites.moment_words import moment_words
 from fedassay.sites.sample_size import IntervalWidths
 from fedassay.survey import MAX_CLIENTS, SURVEY_FORMAT, Survey
 from fedassay.survey_json import load_survey
@@ -225,6 +226,7 @@ def answer(
         policy=own_policy,
         client_id=client_id,
         account=account,
+        moments=moment_words,
     )
 
 

@@ -143,6 +143,13 @@ OPEN_POLICY = ClientPolicy(largest_epsilon=CEILING, exact_sums=True)
 """All that any client may answer: for simulations and tests, where nobody's rows are at stake."""
 
 
+class MomentsOf(Protocol):
+    """How a site finds the moments of its metrics; see `fedassay.sites.moment_words`."""
+
+    def __call__(self, survey: Survey, leaf_counts: IntArray, /) -> IntArray:
+        """The words that these counts add to the survey's sums."""
+
+
 class Account(Protocol):
     """Where a client records what it spends, before it spends it; see `fedassay.ledger`."""
 
@@ -186,6 +193,7 @@ def answer(
     policy: ClientPolicy,
     client_id: str | None = None,
     account: Account | None = None,
+    moments: MomentsOf | None = None,
 ) -> Answer:
     """Answer a survey with all that may leave this client.
 
@@ -214,6 +222,7 @@ def answer(
         policy=policy,
         client_id=client_id,
         account=account,
+        moments=moments,
     )
 
 
@@ -225,10 +234,12 @@ def answer_counts(
     policy: ClientPolicy,
     client_id: str | None = None,
     account: Account | None = None,
+    moments: MomentsOf | None = None,
 ) -> Answer:
     """Answer a survey from counts per label and leaf cell, for tables too large to hold.
 
-    The counts are of rows that answer this survey; see `rows_in_turn`.
+    The counts are of rows that answer this survey; see `rows_in_turn`. A survey that adds up
+    moments of sites' metrics gets an answer only from who can find them.
     """
     if not randomness.is_secret:
         raise SettingInvalid(
@@ -244,10 +255,17 @@ def answer_counts(
         raise SettingInvalid(
             "this survey draws a client's level from its id; found none. Pass a client id."
         )
+    if survey.moments is not None and moments is None:
+        raise SurveyRefused(
+            "this survey adds up moments of sites' metrics; this client has no way to find its "
+            "own. Answer with fedassay answer, or start a survey without site moments."
+        )
     _check_counts(survey, leaf_counts)
     if account is not None:
         account.charge(survey)
-    return make_answer(survey, leaf_counts, randomness=randomness, client_id=client_id)
+    return make_answer(
+        survey, leaf_counts, randomness=randomness, client_id=client_id, moments=moments
+    )
 
 
 def _check_counts(survey: Survey, leaf_counts: IntArray) -> None:
@@ -282,6 +300,7 @@ def make_answer(
     *,
     randomness: Randomness,
     client_id: str | None = None,
+    moments: MomentsOf | None = None,
 ) -> Answer:
     """Turn counts into messages: `answer_counts` without the client's checks, for simulation."""
     dice = Dice(randomness)
@@ -296,11 +315,16 @@ def make_answer(
             level = choose_level(survey.level_policy, dice)
     if survey.is_local:
         return Answer(tuple(_blocks(survey, leaf_counts, level, randomness)))
-    return Answer((_report(survey, leaf_counts, level, randomness),))
+    words = np.zeros(0, dtype=np.int64) if moments is None else moments(survey, leaf_counts)
+    return Answer((_report(survey, leaf_counts, level, words, randomness),))
 
 
 def _report(
-    survey: Survey, leaf_counts: IntArray, level: int | None, randomness: Randomness
+    survey: Survey,
+    leaf_counts: IntArray,
+    level: int | None,
+    moments: IntArray,
+    randomness: Randomness,
 ) -> Report:
     hierarchy = survey.hierarchy
     levels = range(hierarchy.levels) if level is None else range(level, level + 1)
@@ -316,7 +340,8 @@ def _report(
         raise SurveyRefused(
             "a report's counters must stay below 2^31; noise pushed one beyond. Split the table."
         )
-    return Report(survey.fingerprint, randomness.bytes(REPORT_ID_BYTES), counters, level)
+    report_id = randomness.bytes(REPORT_ID_BYTES)
+    return Report(survey.fingerprint, report_id, counters, level, moments)
 
 
 def _blocks(

@@ -27,6 +27,7 @@ from fedassay.mechanisms import (
 )
 from fedassay.mechanisms.partial_noise import epsilons_of_levels, most_of_partial_noise
 from fedassay.presentation import html_text
+from fedassay.survey_moments import SiteMoments
 from fedassay.survey_steps import (
     MOST_SHARED_LEVELS,
     FirstOfTwo,
@@ -132,6 +133,8 @@ class Survey:
     model_digest: str | None = None
     step: SurveyStep | None = None
     """Its place, if it is one of two surveys that belong together."""
+    moments: SiteMoments | None = None
+    """Whether sites add up moments of their metrics, so that their spread shows and no site."""
     _fingerprint: bytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -171,6 +174,10 @@ class Survey:
         self._check_local()
         check_step(self.step, self.hierarchy, epsilon=self.epsilon, is_local=self.is_local)
         check_model_digest(self.model_digest)
+        if self.moments is not None:
+            honest = self.minimum_reports - self.colluders
+            on_one_level = isinstance(self.level_policy, OneLevel)
+            self.moments.check(self.privacy, honest=honest, on_one_level=on_one_level)
         object.__setattr__(self, "_fingerprint", b"")
 
     def __str__(self) -> str:
@@ -215,6 +222,7 @@ class Survey:
             "allow_empty": (bool,),
             "mechanisms": (tuple,),
             "model_digest": (str, NoneType),
+            "moments": (SiteMoments, NoneType),
         }
         for name, kinds in wanted.items():
             remedy = "fedassay.new_survey takes texts and numbers."
@@ -279,6 +287,11 @@ class Survey:
     def total_epsilon(self) -> Fraction | None:
         """What one unit spends on this survey, and on the other one where it is one of two."""
         return self.epsilon if self.step is None else self.step.total_epsilon
+
+    @property
+    def moment_words(self) -> int:
+        """How many integers a site adds beside its counters."""
+        return 0 if self.moments is None else self.moments.words
 
     @property
     def is_local(self) -> bool:
@@ -364,6 +377,7 @@ class Survey:
     def to_json(self) -> dict[str, Any]:
         """The canonical content, from which the fingerprint is made."""
         place = {} if self.step is None else {"step": self.step.to_json()}
+        moments = {} if self.moments is None else {"moments": self.moments.to_json()}
         return {
             "format": SURVEY_FORMAT,
             "privacy": self.privacy.value,
@@ -377,6 +391,7 @@ class Survey:
             "allow_empty": self.allow_empty,
             "model_digest": self.model_digest,
             **place,
+            **moments,
         }
 
     def save(self, path: str | Path) -> None:

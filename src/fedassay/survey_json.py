@@ -24,6 +24,7 @@ from fedassay.survey import (
     OneLevel,
     Survey,
 )
+from fedassay.survey_moments import SiteMoments
 from fedassay.survey_steps import step_from_json
 
 MAX_SURVEY_BYTES = 4 * 2**20
@@ -77,7 +78,7 @@ def survey_from_json(content: object, *, where: str = "survey") -> Survey:
     fields.only(
         "format", "privacy", "grid", "hierarchy", "level_policy", "mechanisms", "unit",
         "minimum_reports", "colluders", "allow_empty", "model_digest",
-        *(["step"] if fields.has("step") else []),
+        *(name for name in ("step", "moments") if fields.has(name)),
     )  # fmt: skip
     try:
         survey = _survey(fields)
@@ -119,6 +120,7 @@ def _survey(fields: Fields) -> Survey:
         allow_empty=allow_empty,
         model_digest=None if fields.get("model_digest") is None else fields.text("model_digest"),
         step=step_from_json(fields.inside("step")) if fields.has("step") else None,
+        moments=SiteMoments.from_json(fields.inside("moments")) if fields.has("moments") else None,
     )
 
 

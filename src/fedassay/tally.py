@@ -19,7 +19,7 @@ from fedassay.examples import IntArray
 from fedassay.files import LARGEST_SAFE_INTEGER
 from fedassay.report_ids import GrowingIds, ReportIds
 from fedassay.survey import EveryLevel, OneLevel, Survey
-from fedassay.wire import Block, Message, local_mechanism
+from fedassay.wire import Block, Message, Report, local_mechanism
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -35,6 +35,8 @@ class Tally:
     """How many reports each level has."""
     counters: IntArray
     report_ids: ReportIds = field(default_factory=ReportIds)
+    moments: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """Sums of moments of sites' metrics, where the survey asks for them."""
 
     def __post_init__(self) -> None:
         _check(self)
@@ -44,6 +46,7 @@ class Tally:
                 "found a larger one. Tally fewer clients at a time."
             )
         self.counters.flags.writeable = False
+        self.moments.flags.writeable = False
 
     def __repr__(self) -> str:
         heard = "/".join(f"{reports:,}" for reports in self.reports)
@@ -55,7 +58,8 @@ class Tally:
         require_type(survey, Survey, "a tally's survey", "fedassay.load reads survey files.")
         hierarchy = survey.hierarchy
         empty = np.zeros(hierarchy.width, dtype=np.int64)
-        return cls(survey.fingerprint, (0,) * hierarchy.levels, empty)
+        moments = np.zeros(survey.moment_words, dtype=np.int64)
+        return cls(survey.fingerprint, (0,) * hierarchy.levels, empty, moments=moments)
 
     @classmethod
     def of(cls, survey: Survey, reports: Iterable[Message]) -> "Tally":
@@ -67,7 +71,10 @@ class Tally:
 
     def __add__(self, other: "Tally") -> "Tally":
         require_type(other, Tally, "what is added to a tally", "Use Tally.of(survey, reports).")
-        if self.fingerprint != other.fingerprint or len(self.counters) != len(other.counters):
+        alike = len(self.counters) == len(other.counters) and len(self.moments) == len(
+            other.moments
+        )
+        if self.fingerprint != other.fingerprint or not alike:
             raise SurveyMismatch(
                 f"tallies add within one survey; found {self.fingerprint.hex()[:12]} and "
                 f"{other.fingerprint.hex()[:12]}. Tally each survey by itself."
@@ -77,6 +84,7 @@ class Tally:
             tuple(a + b for a, b in zip(self.reports, other.reports, strict=True)),
             self.counters + other.counters,
             self.report_ids | other.report_ids,
+            moments=self.moments + other.moments,
         )
 
     def __eq__(self, other: object) -> bool:
@@ -86,6 +94,7 @@ class Tally:
             and self.reports == other.reports
             and np.array_equal(self.counters, other.counters)
             and self.report_ids == other.report_ids
+            and np.array_equal(self.moments, other.moments)
         )
 
     __hash__ = None  # type: ignore[assignment]  # holds an array
@@ -117,6 +126,7 @@ class Tally:
         reports: Sequence[int],
         counters: IntArray,
         report_ids: ReportIds | None = None,
+        moments: IntArray | None = None,
         where: str = "tally",
     ) -> "Tally":
         """The tally of a survey from what a stranger may have written in a file."""
@@ -135,7 +145,13 @@ class Tally:
         if isinstance(survey.level_policy, EveryLevel) and len(set(reports)) > 1:
             raise FileInvalid(f"{where}: every report is on every level; the counts differ.")
         ids = ReportIds() if report_ids is None else report_ids
-        tally = cls(survey.fingerprint, tuple(reports), counters, ids)
+        words = np.zeros(0, dtype=np.int64) if moments is None else moments
+        if len(words) != survey.moment_words or np.abs(words).max(initial=0) >= 2**31:
+            raise FileInvalid(
+                f"{where}: the survey has {survey.moment_words} sums of moments, below 2^31; found "
+                f"{len(words)}, or a larger one."
+            )
+        tally = cls(survey.fingerprint, tuple(reports), counters, ids, moments=words)
         if len(ids) > tally.clients(survey):
             raise FileInvalid(f"{where}: there are more report ids than reports.")
         return tally
@@ -150,6 +166,7 @@ class TallyBuilder:
         self._reports = list(start.reports)
         self._is_exact = survey.is_exact
         self._counters = start.counters.copy()
+        self._moments = start.moments.copy()
         self._report_ids = GrowingIds(start.report_ids)
 
     @property
@@ -172,7 +189,10 @@ class TallyBuilder:
                 "Nothing to do: it was counted the first time."
             )
         place = self._place(report.level)
-        self._counters[place] = self._sums(report, place)
+        moments = self._moments
+        if isinstance(report, Report):
+            moments = self._with_moments(report)
+        self._counters[place], self._moments = self._sums(report, place), moments
         if report.level is None:
             self._reports = [count + 1 for count in self._reports]
         else:
@@ -199,6 +219,22 @@ class TallyBuilder:
             )
         return sums
 
+    def _with_moments(self, report: Report) -> IntArray:
+        """The sums of moments with this report's in them."""
+        if len(report.moments) != self.survey.moment_words:
+            raise ReportMalformed(
+                f"this survey has {self.survey.moment_words} moments; the report has "
+                f"{len(report.moments)}. Ask the client to send it again."
+            )
+        sums: IntArray = self._moments + report.moments
+        if np.abs(sums).max(initial=0) >= 2**31:
+            raise CountOverflow(
+                f"sums must stay below 2^31; the moments of report {report.report_id.hex()[:12]} "
+                "would take one beyond it, and it is left out. Ask its client whether they are "
+                "true."
+            )
+        return sums
+
     def _place(self, level: int | None) -> slice:
         return slice(None) if level is None else self.survey.hierarchy.counters(level)
 
@@ -209,6 +245,7 @@ class TallyBuilder:
             tuple(self._reports),
             self._counters.copy(),
             self._report_ids.ids(),
+            moments=self._moments.copy(),
         )
 
 
@@ -217,6 +254,7 @@ def _check(tally: Tally) -> None:
     fingerprint: Any = tally.fingerprint
     reports_per_level: Any = tally.reports
     counters: Any = tally.counters
+    moments: Any = tally.moments
     fits = (
         isinstance(fingerprint, bytes)
         and len(fingerprint) == 32
@@ -224,6 +262,8 @@ def _check(tally: Tally) -> None:
         and isinstance(counters, np.ndarray)
         and counters.ndim == 1
         and counters.dtype == np.int64
+        and isinstance(moments, np.ndarray)
+        and moments.dtype == np.int64
         and isinstance(tally.report_ids, ReportIds)
     )
     if not fits:

@@ -9,6 +9,7 @@ Version 2, little-endian:
     8       4      h, bytes of the header
     12      h      the header, canonical JSON: format, survey, state, reports, report_ids
     ...     8 w    counters, int64, one for each of the survey's w counters
+    ...     8 v    sums of moments, int64, where the survey asks for v of them
     ...     16 n   ids of the n reports that were counted one by one, rising
     end-32  32     SHA-256 of everything before it
 
@@ -140,6 +141,7 @@ class KeptTally:
             _START.pack(MAGIC, _VERSION, bytes(3), len(header)),
             header,
             self.tally.counters.astype("<i8").tobytes(),
+            self.tally.moments.astype("<i8").tobytes(),
             self.tally.report_ids.to_bytes(),
         ]
         digest = hashlib.sha256()
@@ -200,8 +202,8 @@ def _read(stream: BinaryIO, size: int, where: str) -> KeptTally:
     fields.only("format", "survey", "state", "reports", "report_ids")
     survey = survey_from_json(fields.get("survey"), where=where)
     ids = fields.integer("report_ids", 0, MAX_CLIENTS)
-    width = survey.hierarchy.width
-    body_bytes = _COUNTER_BYTES * width + REPORT_ID_BYTES * ids + _DIGEST_BYTES
+    width, words = survey.hierarchy.width, survey.hierarchy.width + survey.moment_words
+    body_bytes = _COUNTER_BYTES * words + REPORT_ID_BYTES * ids + _DIGEST_BYTES
     wanted = len(start) + len(header) + body_bytes
     if size != wanted:
         raise FileInvalid(
@@ -216,13 +218,15 @@ def _read(stream: BinaryIO, size: int, where: str) -> KeptTally:
     if digest.digest() != body[-_DIGEST_BYTES:]:
         raise FileInvalid(f"{where}: the checksum must match; it does not. {_COPY_AGAIN}")
     try:
-        report_ids = ReportIds.from_bytes(body[_COUNTER_BYTES * width : -_DIGEST_BYTES])
+        report_ids = ReportIds.from_bytes(body[_COUNTER_BYTES * words : -_DIGEST_BYTES])
     except ValueError as error:
         raise FileInvalid(f"{where}: {error}. {_COPY_AGAIN}") from error
+    sums = np.frombuffer(body, "<i8", words).astype(np.int64)
     tally = Tally.checked(
         survey,
         reports=fields.integers("reports", survey.hierarchy.levels),
-        counters=np.frombuffer(body, "<i8", width).astype(np.int64),
+        counters=sums[:width].copy(),
+        moments=sums[width:].copy(),
         report_ids=report_ids,
         where=where,
     )

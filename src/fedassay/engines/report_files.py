@@ -15,6 +15,7 @@ from fedassay.errors import (
 from fedassay.files import write_whole
 from fedassay.ledger.account import TableAccount
 from fedassay.randomness import Randomness
+from fedassay.sites.moment_words import moment_words
 from fedassay.survey import Survey
 from fedassay.tables.reading import Columns, Progress, count_file
 from fedassay.tables.split_rows import count_split_file, splits_rows
@@ -49,6 +50,7 @@ def answer_file(
         policy=policy,
         client_id=client_id,
         account=account,
+        moments=moment_words,
     )
 
 

@@ -1,7 +1,7 @@
 """A whole federation in one process."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from itertools import pairwise
 
@@ -14,6 +14,7 @@ from fedassay.examples import Examples, IntArray, ScoredClients
 from fedassay.histogram import ScoreHistogram
 from fedassay.mechanisms import Unit, UnitKind
 from fedassay.randomness import SimulatedRandomness
+from fedassay.sites.moment_words import moment_words
 from fedassay.survey import OneLevel, Survey
 from fedassay.tally import Tally, TallyBuilder
 from fedassay.wire import messages
@@ -47,7 +48,17 @@ def tally_clients(
     # the grid finds leaf cells, for the clients that report on each level,
     leaves, reports = _leaves_per_level(survey, cohort, generator)
     # levels sum cells up, mechanisms randomise what clients send, and the tally is what arrives.
-    return randomised(survey, leaves, reports=reports, generator=generator)
+    tally = randomised(survey, leaves, reports=reports, generator=generator)
+    return replace(tally, moments=_moments(survey, cohort))
+
+
+def _moments(survey: Survey, cohort: ScoredClients) -> IntArray:
+    """What sites add beside their counts; nothing where a client is a single row."""
+    sums = np.zeros(survey.moment_words, dtype=np.int64)
+    if survey.moments is not None and cohort.client_of_row is not None:
+        for examples in clients(cohort):
+            sums += moment_words(survey, survey.grid.count(examples))
+    return sums
 
 
 def counted_rows(cohort: ScoredClients, unit: Unit) -> int:
@@ -116,7 +127,8 @@ def tally_each_client(
     builder = TallyBuilder(Tally.zero(survey), survey)
     for examples in clients(cohort):
         counts = survey.grid.count(examples)
-        sent = BytesIO(make_answer(survey, counts, randomness=randomness).to_bytes())
+        made = make_answer(survey, counts, randomness=randomness, moments=moment_words)
+        sent = BytesIO(made.to_bytes())
         for message in messages(sent, survey):
             builder.add(message)
         if progress is not None:

@@ -19,6 +19,7 @@ from fedassay.secagg import Named, Pinned, RoundStore, SecAggClient, Terms
 from fedassay.secagg.layout import vector_of
 from fedassay.secagg.state import Stage
 from fedassay.secagg.terms import ROUND_ID_BYTES
+from fedassay.sites.moment_words import moment_words
 from fedassay.survey import Survey
 from fedassay.survey_json import survey_from_bytes
 
@@ -102,6 +103,7 @@ class Participant:
             policy=policy,
             client_id=self.site.agreement.data_id,
             account=self.site.account(self.run, table),
+            moments=moment_words,
         )
         self.site.questions.charged()
         return answer.to_bytes()
@@ -126,6 +128,7 @@ class Participant:
             randomness=SystemRandomness(),
             policy=policy,
             account=self.site.account(self.run),
+            moments=moment_words,
         )
         self.site.questions.charged()
         return client.masked(inbox, vector_of(survey, answer))
