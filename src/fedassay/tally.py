@@ -74,7 +74,7 @@ class Tally:
         alike = len(self.counters) == len(other.counters) and len(self.moments) == len(
             other.moments
         )
-        if self.fingerprint != other.fingerprint or not alike:
+        if self.fingerprint != other.fingerprint or sizes[0] != sizes[1]:
             raise SurveyMismatch(
                 f"tallies add within one survey; found {self.fingerprint.hex()[:12]} and "
                 f"{other.fingerprint.hex()[:12]}. Tally each survey by itself."

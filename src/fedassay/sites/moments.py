@@ -57,9 +57,7 @@ class FixedPoint:
     """All that may take part; fewer give finer steps."""
 
     def __post_init__(self) -> None:
-        require_whole(
-            self.most_sites, "the most sites of secure moments", FEWEST_HONEST, MOST_SITES
-        )
+        require_whole(self.most_sites, "the most sites of moments", FEWEST_HONEST, MOST_SITES)
 
     @property
     def steps(self) -> tuple[int, int, int, int]:
