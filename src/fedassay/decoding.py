@@ -9,6 +9,7 @@ from fedassay.errors import SettingInvalid, TooFewReports
 from fedassay.examples import FloatArray
 from fedassay.hierarchy import Hierarchy
 from fedassay.histogram import ScoreHistogram
+from fedassay.level_policy import OneLevel
 from fedassay.mechanisms import Law
 from fedassay.noise import (
     DenseNoise,
@@ -18,7 +19,7 @@ from fedassay.noise import (
     TreeNoise,
 )
 from fedassay.reconcile import Observed, fit_leaves, prefix_leaves, reconcile
-from fedassay.survey import OneLevel, Survey
+from fedassay.survey import Survey
 from fedassay.survey_steps import SecondOfTwo
 from fedassay.tally import Tally
 
@@ -69,6 +70,25 @@ def decode(survey: Survey, tally: Tally, *, decode_options: DecodeOptions) -> Sc
     require_type(decode_options, DecodeOptions, "decode_options", "Pass DecodeOptions().")
     tally.require(survey)
     require_enough(survey, tally)
+    return decode_counters(survey, tally, decode_options=decode_options)
+
+
+def decode_counters(
+    survey: Survey, tally: Tally, *, decode_options: DecodeOptions
+) -> ScoreHistogram:
+    """As `decode`, of however few reports: of one site, where each may be seen.
+
+    >>> from fractions import Fraction
+    >>> from fedassay.grid import Grid
+    >>> from fedassay.mechanisms import Polya, Privacy
+    >>> survey = Survey(
+    ...     privacy=Privacy.SITE, grid=Grid.uniform(2), hierarchy=Hierarchy.flat(2),
+    ...     mechanisms=(Polya(Fraction(1), 1, 1),), minimum_reports=5,
+    ... )
+    >>> tally = Tally(survey.fingerprint, (1,), np.array([30, 10, 0, 20]))
+    >>> decode_counters(survey, tally, decode_options=DecodeOptions()).total
+    60.0
+    """
     if isinstance(survey.step, SecondOfTwo):
         raise SettingInvalid(
             "the second of two surveys is read together with the first; found it alone. "

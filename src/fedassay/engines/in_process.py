@@ -8,6 +8,7 @@ import numpy as np
 from fedassay.client import OPEN_POLICY, Answer, ClientPolicy, answer_counts
 from fedassay.errors import ReportMalformed
 from fedassay.examples import IntArray, ScoredClients
+from fedassay.level_policy import EveryLevel
 from fedassay.randomness import Randomness
 from fedassay.secagg.client import SecAggClient
 from fedassay.secagg.identity import Named, Pinned, Roster
@@ -17,7 +18,7 @@ from fedassay.secagg.state import Stage
 from fedassay.secagg.terms import Terms
 from fedassay.simulation.simulate import clients
 from fedassay.sites.moment_words import moment_words
-from fedassay.survey import EveryLevel, Survey
+from fedassay.survey import Survey
 from fedassay.tally import Tally
 
 

@@ -16,6 +16,7 @@ from fedassay.estimate import Estimate, NotEnoughData, check_confidence, normal_
 from fedassay.examples import FloatArray
 from fedassay.extras import needed_for
 from fedassay.histogram import ScoreHistogram
+from fedassay.level_policy import OneLevel
 from fedassay.mechanisms import UnitKind
 from fedassay.metrics import named_metrics
 from fedassay.metrics.named import headings, named_metric
@@ -23,7 +24,7 @@ from fedassay.noise import DenseNoise, NoNoise
 from fedassay.planning.request import SurveyRequest
 from fedassay.planning.score_model import binormal, from_reference, on_grid
 from fedassay.reconcile import Observed, fit_leaves
-from fedassay.survey import OneLevel, Survey
+from fedassay.survey import Survey
 
 ASSUMED_RATE = 0.3
 ASSUMED_AUC = 0.8
