@@ -12,13 +12,14 @@ from typing import Any, TypedDict
 import numpy as np
 
 from fedassay.api_columns import Column, client_codes, column, name_of
-from fedassay.assessment import ASSESSMENT_FORMAT, Assessment, estimates_json
+from fedassay.assessment import ASSESSMENT_FORMAT, Assessment
 from fedassay.checks import choice, require_thresholds, require_whole, shown, unknown
 from fedassay.errors import (
     FileInvalid,
     LabelInvalid,
     SettingInvalid,
 )
+from fedassay.estimate_json import estimates_json
 from fedassay.examples import (
     MOST_NAMED,
     Examples,
@@ -60,6 +61,8 @@ class SurveySettings(TypedDict, total=False):
     level_by_hash: bool
     sum_only: bool
     """Under site privacy: whether nobody may see more than the sum over sites all the same."""
+    site_moments: bool
+    """Under secure privacy: whether sites add up moments of their metrics; their spread shows."""
     model_digest: str
 
 

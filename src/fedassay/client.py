@@ -1,6 +1,5 @@
 """The client: checks a survey against its own policy, then answers it."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol
@@ -8,24 +7,21 @@ from typing import Any, Protocol
 import numpy as np
 
 from fedassay.checks import require_fraction, require_type, require_whole
-from fedassay.cut_levels import CutLevels
 from fedassay.errors import SettingInvalid, SurveyRefused
 from fedassay.examples import Examples, IntArray
-from fedassay.level_draw import choose_level, hashed_level, levels_of_reports, rows_in_turn
+from fedassay.level_draw import choose_level, hashed_level, rows_in_turn
 from fedassay.level_policy import OneLevel
 from fedassay.limits import check_bytes, check_counters, check_draws
-from fedassay.mechanisms import LocalMechanism, Privacy, SharingMechanism, UnitKind
+from fedassay.local_reports import blocks
+from fedassay.mechanisms import Privacy, SharingMechanism, UnitKind
 from fedassay.mechanisms.sampling import Dice
 from fedassay.randomness import Randomness
 from fedassay.report_ids import REPORT_ID_BYTES
 from fedassay.survey import Survey
 from fedassay.wire import (
-    MAX_BLOCK_BYTES,
-    Block,
     Message,
     Report,
     encode,
-    row_bytes,
 )
 
 CEILING = Fraction(10)
@@ -315,7 +311,7 @@ def make_answer(
         elif not survey.is_local:
             level = choose_level(survey.level_policy, dice)
     if survey.is_local:
-        return Answer(tuple(_blocks(survey, leaf_counts, level, randomness)))
+        return Answer(tuple(blocks(survey, leaf_counts, level, randomness)))
     words = np.zeros(0, dtype=np.int64) if moments is None else moments(survey, leaf_counts)
     return Answer((_report(survey, leaf_counts, level, words, randomness),))
 
@@ -343,59 +339,6 @@ def _report(
         )
     report_id = randomness.bytes(REPORT_ID_BYTES)
     return Report(survey.fingerprint, report_id, counters, level, moments)
-
-
-def _blocks(
-    survey: Survey, leaf_counts: IntArray, given_level: int | None, randomness: Randomness
-) -> Iterator[Block]:
-    """One locally private report for each example, in random order.
-
-    All are on the given level, or each on one drawn for it.
-    """
-    flat = leaf_counts.ravel()
-    filled = flat.nonzero()[0]
-    hits = filled.repeat(flat[filled])
-    if len(hits) == 0:
-        if not survey.allow_empty:
-            raise SurveyRefused(
-                "this survey is for clients that hold an example; this one has none. "
-                "Do not answer, or start a survey that allows empty clients."
-            )
-        hits = np.array([-1])
-    # Counts come sorted by cell: the order of reports must not tell.
-    keys = np.frombuffer(randomness.bytes(8 * len(hits)), dtype=np.uint64)
-    hits = hits[keys.argsort(kind="stable")]
-    level_of = (
-        levels_of_reports(survey, len(hits), randomness)
-        if given_level is None
-        else np.full(len(hits), given_level, dtype=np.int64)
-    )
-    for level in range(survey.hierarchy.levels):
-        mechanism = survey.mechanisms[level]
-        chosen = hits[level_of == level]
-        if not isinstance(mechanism, LocalMechanism) or len(chosen) == 0:
-            continue
-        cell = _cells(survey, chosen, level)
-        size = 2 * survey.hierarchy.cells_per_level[level]
-        step = MAX_BLOCK_BYTES // row_bytes(survey, level)
-        for first in range(0, len(cell), step):
-            rows = mechanism.encode(cell[first : first + step], size, randomness=randomness)
-            report_id = randomness.bytes(REPORT_ID_BYTES)
-            yield Block(survey.fingerprint, report_id, rows, level)
-
-
-def _cells(survey: Survey, hits: IntArray, level: int) -> IntArray:
-    """The cell on a level (label x cell) of each hit (label x leaf), and -1 for -1."""
-    leaves, cells = survey.hierarchy.leaves, survey.hierarchy.cells_per_level[level]
-    if cells == leaves and not isinstance(survey.hierarchy, CutLevels):
-        return hits
-    label, leaf = np.divmod(hits, leaves)
-    cell = np.where(
-        label == 1,
-        survey.hierarchy.cell_of(leaf, level, 1),
-        survey.hierarchy.cell_of(leaf, level, 0),
-    )
-    return np.where(hits < 0, -1, label * cells + cell)
 
 
 def at_most(leaf_counts: IntArray, most: int, dice: Dice) -> IntArray:

@@ -1,14 +1,13 @@
 """The survey: what both sides agree on before anything is counted."""
 
 import hashlib
-import re
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from fedassay.checks import require_type, shown
+from fedassay.checks import check_model_digest, require_type
 from fedassay.cut_levels import AnyLevels, CutLevels
 from fedassay.errors import SettingInvalid
 from fedassay.files import PUBLIC, as_path, canonical, write_whole
@@ -41,7 +40,6 @@ from fedassay.survey_steps import (
 
 SURVEY_FORMAT = "fedassay.survey/2"
 MAX_CLIENTS = 2**31
-_DIGEST = re.compile(r"[0-9a-f]{64}")
 _SUM_ONLY = "secure aggregation, or whoever adds up the reports, to reveal only the sum"
 
 
@@ -393,15 +391,3 @@ class Survey:
         the SHA-256 of the file itself.
         """
         write_whole(as_path(path), canonical(self.to_json()) + b"\n", mode=PUBLIC)
-
-
-def check_model_digest(digest: object) -> None:
-    """Raise unless a model's digest, where one is given, is a SHA-256 in hexadecimal.
-
-    >>> check_model_digest("0" * 64)
-    """
-    if digest is not None and not (isinstance(digest, str) and _DIGEST.fullmatch(digest)):
-        raise SettingInvalid(
-            "a model digest is 64 lower-case hexadecimal digits (SHA-256 of the model file); "
-            f"found {shown(digest)}. Make it with: sha256sum model.bin"
-        )

@@ -6,12 +6,13 @@ from typing import Annotated
 import click
 import typer
 
-from fedassay.assessment import Assessment, estimates_json
+from fedassay.assessment import Assessment
 from fedassay.calibration import METHODS, Calibrator, Method, ece, fit
 from fedassay.cli import columns
 from fedassay.cli.console import err, plain, progress
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
 from fedassay.estimate import Estimate
+from fedassay.estimate_json import estimates_json
 from fedassay.tables.sources import row_count
 from fedassay.tables.writing import apply_file
 

@@ -7,11 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from fedassay.assessment import Assessment, estimates_json
+from fedassay.assessment import Assessment
 from fedassay.cli import options
 from fedassay.cli.console import err, estimates_table
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
 from fedassay.errors import SettingInvalid
+from fedassay.estimate_json import estimates_json
 from fedassay.estimate_table import reasons
 from fedassay.metrics.manipulation import manipulation
 from fedassay.metrics.named import check_metric, metric_at

@@ -10,12 +10,13 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from fedassay.assessment import Assessment, estimates_json
+from fedassay.assessment import Assessment
 from fedassay.cli import columns, options
 from fedassay.cli.console import err, estimates_table, plain, progress
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.estimate import Estimate
+from fedassay.estimate_json import estimates_json
 from fedassay.estimate_table import reasons
 from fedassay.examples import ScoredClients
 from fedassay.files import write_json

@@ -5,7 +5,8 @@ from dataclasses import KW_ONLY, dataclass, field
 
 import numpy as np
 
-from fedassay.assessment import Assessment, tracker_name
+from fedassay.assessment import Assessment
+from fedassay.estimate_json import tracker_name
 from fedassay.estimate_table import Exact
 from fedassay.examples import ScoredClients
 from fedassay.metrics.exact_rows import row_metrics

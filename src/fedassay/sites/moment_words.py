@@ -1,10 +1,11 @@
 """The words that a site adds to a survey's sums, from its own counts; and the sums read back."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from fedassay.examples import IntArray
+from fedassay.files import Fields
 from fedassay.histogram import ScoreHistogram
 from fedassay.sites.effects import histogram_effects
 from fedassay.sites.moments import site_moments
@@ -56,8 +57,12 @@ def moments_by_metric(survey: Survey, sums: IntArray | Sequence[int]) -> dict[st
     }
 
 
-def moment_sums(survey: Survey, by_metric: Mapping[str, Sequence[int]]) -> IntArray:
-    """The same as one row of words, in the survey's order."""
-    if survey.moments is None:
-        return np.zeros(0, dtype=np.int64)
-    return np.array([by_metric[metric] for metric in survey.moments.metrics], np.int64).ravel()
+def moments_from_json(fields: Fields, survey: Survey) -> IntArray:
+    """Sums of moments from a file that a stranger may have written, in the survey's order."""
+    words: list[int] = []
+    if survey.moments is not None:
+        inside = fields.inside("moments")
+        inside.only(*survey.moments.metrics)
+        for metric in survey.moments.metrics:
+            words += inside.integers(metric, WORDS)
+    return np.array(words, dtype=np.int64)
