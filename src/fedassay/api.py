@@ -44,6 +44,7 @@ from fedassay.planning.solve import Target
 from fedassay.randomness import SystemRandomness
 from fedassay.simulation.result import SimulatedAssessment, simulated_assessment
 from fedassay.simulation.simulate import check_sites, counted_rows
+from fedassay.simulation.site_rows import adds_moments, check_shown, shown_sites
 from fedassay.sites.moment_words import moment_words
 from fedassay.sites.sample_size import IntervalWidths
 from fedassay.survey import MAX_CLIENTS, SURVEY_FORMAT, Survey
@@ -67,6 +68,7 @@ def simulate(
     thresholds: float | Iterable[float] = (0.5,),
     reference: Any = None,
     seed: int | None = None,
+    show_sites: bool = False,
     **settings: Unpack[SurveySettings],
 ) -> SimulatedAssessment:
     """Run a federation over rows at hand, and compare its answers with the exact ones.
@@ -75,6 +77,8 @@ def simulate(
     surveys follow each other: `result.first` is then that of the first. With `data` (a frame,
     an Arrow table, a mapping, a path to CSV or Parquet) the columns go by name. The same seed
     gives the figures of `fedassay simulate --seed`; without one, every run is another.
+    `result.sites` are the sites where they may be seen, under secure privacy with `show_sites`,
+    and `result.heterogeneity(metric)` is what differs between them.
 
     >>> import fedassay
     >>> labels, scores = [0, 1, 0, 1] * 500, [0.1, 0.3, 0.6, 0.9] * 500
@@ -97,8 +101,14 @@ def simulate(
         is_simulated=True,
     )
     check_sites(request.privacy, cohort)
-    design = design_survey(replace(request, examples=counted_rows(cohort, request.unit)))
-    return simulated_assessment(design, cohort, thresholds=points, seed=seed)
+    require_type(show_sites, bool, "show_sites", "Pass True or False.")
+    if show_sites:
+        check_shown(request, cohort)
+    moments = adds_moments(request, cohort, settings.get("site_moments"))
+    rows = counted_rows(cohort, request.unit)
+    design = design_survey(replace(request, examples=rows, site_moments=moments))
+    shown = shown_sites(design.survey, cohort, design.decode_options) if show_sites else None
+    return simulated_assessment(design, cohort, thresholds=points, seed=seed, shown=shown)
 
 
 def new_survey(

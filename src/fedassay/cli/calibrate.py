@@ -11,6 +11,7 @@ from fedassay.calibration import METHODS, Calibrator, Method, ece, fit
 from fedassay.cli import columns
 from fedassay.cli.console import err, plain, progress
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
+from fedassay.cli.sites import recalibration_of
 from fedassay.estimate import Estimate
 from fedassay.estimate_json import estimates_json
 from fedassay.tables.sources import row_count
@@ -67,6 +68,7 @@ def calibrate(
     if tested is not None:
         errors["test_ece"] = ece(tested)
         errors["test_ece_calibrated"] = ece(tested, calibrator=calibrator)
+    advice, advised = recalibration_of(loaded)
     voice.result(
         {
             "format": CALIBRATION_FORMAT,
@@ -75,6 +77,7 @@ def calibrate(
             "reason": calibrator.reason,
             "values": len(calibrator.values),
             **estimates_json(errors),
+            **advised,
         }
     )
     voice.say(
@@ -84,6 +87,8 @@ def calibrate(
     if tested is not None:
         voice.say(f"On the test clients: {_shown(errors['test_ece'])}")
         voice.say(f"On the test clients, calibrated: {_shown(errors['test_ece_calibrated'])}")
+    for line in advice:
+        voice.say(line)
     if calibrator.reason and not quiet:
         err.print(calibrator.reason, markup=False, soft_wrap=True)
 

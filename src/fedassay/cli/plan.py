@@ -85,6 +85,7 @@ def plan(
     minimum_reports: options.MinimumOption = None,
     colluders: options.ColludersOption = 0,
     sum_only: options.SumOnlyOption = False,
+    site_moments: options.SiteMomentsOption = False,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw error against clients.")
     ] = None,
@@ -155,6 +156,7 @@ def plan(
         minimum_reports=minimum_reports,
         colluders=colluders,
         sum_only=sum_only,
+        site_moments=site_moments,
     )
     check_start(request, target_error)
     if pipeline is not None:

@@ -12,6 +12,7 @@ from fedassay.cli import options
 from fedassay.cli.console import err, progress
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
 from fedassay.cli.show import assessment_content, say_assessment
+from fedassay.cli.sites import SiteQuestions, sites_content
 from fedassay.cli.survey import SurveyArgument
 from fedassay.engines.report_files import Collected, collect, report_files
 from fedassay.errors import FileInvalid, SettingInvalid, SurveyMismatch, TooFewReports
@@ -302,4 +303,6 @@ def _kept_content(kept: KeptTally) -> dict[str, Any]:
 
 def _estimates(assessment: Assessment) -> dict[str, Any]:
     content = assessment_content(assessment)
-    return {name: content[name] for name in ("guarantee", "examples", "buckets", "estimates")}
+    between = sites_content(assessment.sites, SiteQuestions(assessment.thresholds))
+    shown = ("guarantee", "examples", "buckets", "estimates")
+    return {**{name: content[name] for name in shown}, **between}

@@ -202,9 +202,16 @@ def _too_small(sites: SeenSites) -> list[str]:
     left = sites.effects("roc_auc").left_out
     if not left:
         return []
-    reasons = "; ".join(f"{_short(each.site)}: {each.reason}" for each in left[:_MOST_NAMES])
-    more = f"; and {len(left) - _MOST_NAMES} more" if len(left) > _MOST_NAMES else ""
-    return [f"Listed and not compared: {reasons}{more}."]
+    more = len(left) - _MOST_NAMES
+    return [
+        "Listed and not compared:",
+        # What would help stands behind the first sentence, and is in the JSON.
+        *(
+            f"  {_short(each.site)}: {each.reason.partition('. ')[0]}"
+            for each in left[:_MOST_NAMES]
+        ),
+        *([f"  and {more} more"] if more > 0 else []),
+    ]
 
 
 def _of_site(estimate: Estimate, digits: int) -> str:
