@@ -105,6 +105,29 @@ class Tally:
         reports = max((a + b for a, b in zip(self.reports, other.reports, strict=True)), default=0)
         return both if len(both) == reports and _may_keep(both, self.counters) else {}
 
+    def without(self, part: "Tally") -> "Tally":
+        """As if the reports of another tally, which are all in this one, had never come."""
+        if self.fingerprint != part.fingerprint:
+            raise SurveyMismatch(
+                f"reports leave the tally of their own survey; found {part.fingerprint.hex()[:12]} "
+                f"and {self.fingerprint.hex()[:12]}. Name reports to this survey."
+            )
+        left = self.report_ids - part.report_ids
+        if len(self.report_ids) - len(left) != len(part.report_ids) or not len(part.report_ids):
+            raise SettingInvalid(
+                "only reports that are in a tally can leave it; found one that is not. Nothing to "
+                "do: it was never counted."
+            )
+        leaving = [own.tobytes() for own in part.sites.values()]
+        return Tally(
+            self.fingerprint,
+            tuple(a - b for a, b in zip(self.reports, part.reports, strict=True)),
+            self.counters - part.counters,
+            left,
+            {name: own for name, own in self.sites.items() if own.tobytes() not in leaving},
+            self.moments - part.moments,
+        )
+
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Tally)

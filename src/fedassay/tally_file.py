@@ -92,6 +92,20 @@ class KeptTally:
         self.require_open()
         return replace(self, tally=tally, state=State.COLLECTING)
 
+    def without(self, part: Tally) -> "KeptTally":
+        """The same as if these reports had never come; raises `TallyClosed` once it was released.
+
+        Guarantee: what nobody has seen can be left out; what was published cannot be taken back,
+        and a second sum without the report would be that report.
+        """
+        if self.state is not State.COLLECTING:
+            raise TallyClosed(
+                f"a site may withdraw before the release; this tally is {self.state.value}, and "
+                "what was published cannot be taken back: a second sum without the report would "
+                "show it. Leave the site out of the next survey."
+            )
+        return replace(self, tally=self.tally.without(part))
+
     def require_open(self) -> None:
         """Raise `TallyClosed` unless reports may be added."""
         if self.state is State.COLLECTING or self.survey.reports_may_be_seen:

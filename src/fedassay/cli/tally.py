@@ -191,7 +191,7 @@ def merge(
         f"Wrote {output}: {whole.reports:,} reports of {len(parts)} tallies, unreleased. "
         "Keep it private."
     )
-    voice.result({"format": TALLIED_FORMAT, "tally": str(output), **_kept_content(whole)})
+    voice.result({"format": TALLIED_FORMAT, "tally": str(output), **kept_content(whole)})
 
 
 def _tally_place(output: Path | None, collect_in: Path | None, source: Path | None) -> Path:
@@ -284,7 +284,7 @@ def _content(place: Path, kept: KeptTally, collected: Collected) -> dict[str, An
     return {
         "format": TALLIED_FORMAT,
         "tally": str(place),
-        **_kept_content(kept),
+        **kept_content(kept),
         "counted": collected.counted,
         "already_there": collected.already_there,
         "rejected": collected.rejected,
@@ -292,7 +292,8 @@ def _content(place: Path, kept: KeptTally, collected: Collected) -> dict[str, An
     }
 
 
-def _kept_content(kept: KeptTally) -> dict[str, Any]:
+def kept_content(kept: KeptTally) -> dict[str, Any]:
+    """How far a tally is, in JSON's terms."""
     return {
         "survey": kept.survey.fingerprint.hex(),
         "state": kept.state.value,
