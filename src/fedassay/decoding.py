@@ -222,8 +222,7 @@ def join_levels(
         return leaves, PrefixNoise(levels, variances, table, local_epsilon)
     if isinstance(levels, Hierarchy):
         leaves = reconcile(levels, values, variances, total=total)
-        table = leaves if survey.samples_clients else None
-        return leaves, TreeNoise(levels, variances, table, total is not None, local_epsilon)
+        return leaves, tree_noise(survey, levels, leaves, variances)
     observed = [
         Observed(levels.rows(level), value, variance)
         for level, (value, variance) in enumerate(zip(values, variances, strict=True))
@@ -231,6 +230,22 @@ def join_levels(
     leaves, covariance = fit_leaves(observed, total=total)
     table = leaves if survey.samples_clients else None
     return leaves, DenseNoise(covariance, table, local_epsilon)
+
+
+def tree_noise(
+    survey: Survey, tree: Hierarchy, leaves: FloatArray, variances: PerLevel
+) -> TreeNoise:
+    """The noise of leaves that were reconciled over a tree.
+
+    >>> import fedassay
+    >>> survey = fedassay.new_survey(privacy="distributed", epsilon=1, clients=1000, height=1)
+    >>> noise = tree_noise(survey, Hierarchy.flat(2), np.ones((2, 2)), (np.full((2, 2), 3.0),))
+    >>> noise.variance(np.array([[1.0, 0.0], [1.0, 0.0]]))
+    6.0
+    """
+    table = leaves if survey.samples_clients else None
+    epsilon = float(survey.epsilon) if survey.is_local and survey.epsilon else None
+    return TreeNoise(tree, variances, table, survey.total_is_known, epsilon)
 
 
 def debiased(survey: Survey, tally: Tally, level: int, *, clients: float) -> FloatArray:
