@@ -28,6 +28,7 @@ from fedassay.sites.heterogeneity import Heterogeneity
 from fedassay.sites.moment_words import moments_by_metric, moments_from_json
 from fedassay.sites.random_effects import PoolOptions
 from fedassay.sites.recalibration_advice import RecalibrationAdvice, advise_recalibration
+from fedassay.sites.shown import sites_parts
 from fedassay.survey import Survey
 from fedassay.survey_json import survey_from_json
 from fedassay.survey_steps import SecondOfTwo
@@ -255,7 +256,11 @@ class Assessment:
             return self._waiting
         header = estimate_header(exact=self.exact)
         table = aligned(header, self._rows())
-        return "\n".join([self.headline, "", table, *reasons(self._estimates)])
+        parts = [
+            part if isinstance(part, str) else aligned(*part) for part in sites_parts(self.sites)
+        ]
+        above = "\n".join([self.headline, "", table, *reasons(self._estimates)])
+        return "\n\n".join([above, *parts])
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.reports:,} reports, {self.survey!r}>"
@@ -265,7 +270,12 @@ class Assessment:
             return html_text(self._waiting)
         header = estimate_header(exact=self.exact)
         table = html_table(header, self._rows())
-        return html_text(self.headline) + table + "".join(map(html_text, reasons(self._estimates)))
+        below = "".join(
+            html_text(part) if isinstance(part, str) else html_table(*part)
+            for part in sites_parts(self.sites)
+        )
+        why = "".join(map(html_text, reasons(self._estimates)))
+        return html_text(self.headline) + table + why + below
 
     def _rows(self) -> list[list[str]]:
         above = headings(self._estimates)

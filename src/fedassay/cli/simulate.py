@@ -185,6 +185,8 @@ def simulate_command(
         check_shown(request, cohort)
     asked = SiteQuestions.asked(thresholds, more, wanted)
     moments = adds_moments(request, cohort, site_moments)
+    if not (show_sites or moments or (privacy is Privacy.SITE and not sum_only)):
+        asked.fitting(None)
     design = design_survey(replace(request, site_moments=moments))
     shown = shown_sites(design.survey, cohort, design.decode_options) if show_sites else None
     between: list[dict[str, Any]] = []

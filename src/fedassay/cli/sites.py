@@ -11,17 +11,12 @@ from fedassay.cli.console import figures_table
 from fedassay.cli.outputs import Voice
 from fedassay.errors import SettingInvalid
 from fedassay.estimate_json import estimates_json
-from fedassay.sites.between import BetweenSites, SeenSites, compared_metrics
+from fedassay.sites.between import BetweenSites, SeenSites
 from fedassay.sites.shown import (
-    BETWEEN_HEADER,
-    SITE_HEADER,
     advice_json,
     advice_lines,
-    between_lines,
-    between_rows,
-    covered,
     heterogeneity_json,
-    site_rows,
+    sites_parts,
     wanted_values,
 )
 
@@ -83,19 +78,9 @@ def say_sites(voice: Voice, sites: BetweenSites | None, questions: SiteQuestions
     asked = questions.fitting(sites)
     if voice.as_json or voice.quiet:
         return
-    voice.say(f"\n{covered(sites)}")
-    if sites is None:
-        return
-    if isinstance(sites, SeenSites):
-        voice.say("\nSites, each with 95 % intervals of new rows of its own:\n")
-        voice.say(figures_table(SITE_HEADER, site_rows(sites)))
-    metrics = compared_metrics(sites, (*asked.more, *asked.wanted))
-    found = [sites.heterogeneity(metric) for metric in metrics]
-    voice.say("\nBetween sites: the mean, and the true value at a new site, 95 % each:\n")
-    voice.say(figures_table(BETWEEN_HEADER, between_rows(found)))
-    voice.say()
-    for line in between_lines(sites, found, asked.wanted):
-        voice.say(line)
+    for part in sites_parts(sites, asked.more, asked.wanted):
+        voice.say()
+        voice.say(part if isinstance(part, str) else figures_table(*part))
 
 
 def recalibration_of(assessment: Assessment) -> tuple[list[str], dict[str, Any]]:

@@ -58,7 +58,14 @@ def moments_by_metric(survey: Survey, sums: IntArray | Sequence[int]) -> dict[st
 
 
 def moments_from_json(fields: Fields, survey: Survey) -> IntArray:
-    """Sums of moments from a file that a stranger may have written, in the survey's order."""
+    """Sums of moments from a file that a stranger may have written, in the survey's order.
+
+    >>> import fedassay
+    >>> survey = fedassay.new_survey(minimum_reports=5, site_moments=True)
+    >>> words = {metric: [5, 0, 0, 1, 1] for metric in survey.moments.metrics}
+    >>> moments_from_json(Fields({"moments": words}, "file"), survey)[:5].tolist()
+    [5, 0, 0, 1, 1]
+    """
     words: list[int] = []
     if survey.moments is not None:
         inside = fields.inside("moments")

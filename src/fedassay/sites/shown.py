@@ -62,7 +62,12 @@ def between_rows(found: Sequence[Heterogeneity]) -> list[list[str]]:
 def between_lines(
     sites: BetweenSites, found: Sequence[Heterogeneity], wanted: Mapping[str, float]
 ) -> list[str]:
-    """What is to be said below the table: how many sites, chances, who lies apart, who is small."""
+    """What is to be said below the table: how many sites, chances, who lies apart, who is small.
+
+    >>> nobody = SeenSites({})
+    >>> between_lines(nobody, [nobody.heterogeneity("roc_auc")], {"roc_auc": 0.8})[1]
+    'roc_auc: the chance that a new site reaches 0.8 is not known.'
+    """
     counts = {each.metric: each.sites for each in found}
     most = max(counts.values(), default=0)
     fewer = ", ".join(f"{name}: {count}" for name, count in counts.items() if 0 < count < most)
@@ -93,6 +98,32 @@ def covered(sites: BetweenSites | None) -> str:
         "The 95 % intervals above cover new rows of these sites; what a new site may show stands "
         "below."
     )
+
+
+SITES_ABOVE = "Sites, each with 95 % intervals of new rows of its own:"
+BETWEEN_ABOVE = "Between sites: the mean, and the true value at a new site, 95 % each:"
+Table = tuple[Sequence[str], Sequence[Sequence[str]]]
+
+
+def sites_parts(
+    sites: BetweenSites | None,
+    more: Sequence[str] = (),
+    wanted: Mapping[str, float] | None = None,
+) -> list[str | Table]:
+    """All that is printed about sites below a table of pooled figures, from top to bottom.
+
+    >>> sites_parts(None)
+    ['The 95 % intervals cover new rows of these clients, not a new site.']
+    """
+    parts: list[str | Table] = [covered(sites)]
+    if sites is None:
+        return parts
+    if isinstance(sites, SeenSites):
+        parts += [SITES_ABOVE, (SITE_HEADER, site_rows(sites))]
+    goals = wanted or {}
+    found = [sites.heterogeneity(metric) for metric in compared_metrics(sites, (*more, *goals))]
+    below = between_lines(sites, found, goals)
+    return [*parts, BETWEEN_ABOVE, (BETWEEN_HEADER, between_rows(found)), "\n".join(below)]
 
 
 def wanted_values(texts: Sequence[str], thresholds: Sequence[float] = ()) -> dict[str, float]:
@@ -169,7 +200,14 @@ def advice_lines(advice: RecalibrationAdvice) -> list[str]:
 
 
 def advice_json(advice: RecalibrationAdvice) -> dict[str, Any]:
-    """The advice in JSON's terms: change, for whom, gain in Brier score, and by site."""
+    """The advice in JSON's terms: change, for whom, gain in Brier score, and by site.
+
+    >>> from fedassay import ScoreHistogram
+    >>> from fedassay.sites import advise_recalibration
+    >>> one = ScoreHistogram.from_scores([0, 1] * 500, [0.2, 0.4] * 500)
+    >>> advice_json(advise_recalibration({"north": one}))["scope"]
+    'all sites'
+    """
     return {
         "change": advice.change.value,
         "scope": advice.scope.value,
