@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from fedassay.assessment import Assessment
     from fedassay.calibration.calibrator import Calibrator, Method
     from fedassay.client import Answer, ClientPolicy
+    from fedassay.comparison.gate import Baseline, check
+    from fedassay.comparison.side_by_side import compare
     from fedassay.decoding import DecodeOptions
     from fedassay.errors import FedassayError
     from fedassay.estimate import Estimate, Interval, NotEnoughData, TooCoarse
@@ -56,6 +58,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Answer",
     "Assessment",
+    "Baseline",
     "Block",
     "Budget",
     "Calibrator",
@@ -101,6 +104,8 @@ __all__ = [
     "__version__",
     "answer",
     "calibration",
+    "check",
+    "compare",
     "errors",
     "ledger",
     "load",
@@ -121,6 +126,8 @@ _NAMES_OF = {
     "fedassay.assessment": ("Assessment",),
     "fedassay.calibration.calibrator": ("Calibrator", "Method"),
     "fedassay.client": ("Answer", "ClientPolicy"),
+    "fedassay.comparison.gate": ("Baseline", "check"),
+    "fedassay.comparison.side_by_side": ("compare",),
     "fedassay.decoding": ("DecodeOptions",),
     "fedassay.errors": ("FedassayError",),
     "fedassay.estimate": ("Estimate", "Interval", "NotEnoughData", "TooCoarse"),

@@ -181,8 +181,9 @@ class Assessment:
 
     def __getitem__(self, name: str) -> Estimate:
         """One metric by name; those at a threshold, such as precision@0.3, at any."""
-        if name in self._estimates:
-            return self._estimates[name]
+        known: dict[str, Estimate] = vars(self).get("_estimates", {})
+        if name in known:
+            return known[name]
         return named_metric(self._histogram, name, buckets=self.decode_options.buckets)
 
     def __iter__(self) -> Iterator[str]:
