@@ -85,7 +85,7 @@ def test_under_site_privacy_each_trial_sees_sites_with_their_own_noise(
 ) -> None:
     content = json_of(
         run, "simulate", flights, "--client", "hospital", *CLEAR, "--seed", 1, "--trials", 2,
-        "--wanted", "roc_auc=0.75", "--metric", "ks",
+        "--wanted", "roc_auc=0.7", "--metric", "ks",
     )  # fmt: skip
     first, second = content["trials"]
     assert set(first["sites"]) == set(FLIGHTS)
@@ -97,7 +97,7 @@ def test_under_site_privacy_each_trial_sees_sites_with_their_own_noise(
         assert abs(mine["value"] - auc(FLIGHTS[name])) < 6.0 * spread
     assert "ks" in first["sites"]["UA"]
     assert "ks" in first["heterogeneity"]
-    assert 0.5 < first["heterogeneity"]["roc_auc"]["chance"] < 1.0
+    assert 0.0 < first["heterogeneity"]["roc_auc"]["chance"] < 1.0
 
 
 def test_secure_sums_tell_the_spread_by_moments_and_no_site(run: Run, flights: Path) -> None:
