@@ -8,13 +8,14 @@ import numpy as np
 
 from fedassay.checks import require_fraction, require_type, require_whole
 from fedassay.errors import SettingInvalid, SurveyRefused
-from fedassay.examples import Examples, IntArray
+from fedassay.examples import Examples, FloatArray, IntArray
 from fedassay.level_draw import choose_level, hashed_level, rows_in_turn
 from fedassay.level_policy import OneLevel
 from fedassay.limits import check_bytes, check_counters, check_draws
 from fedassay.local_reports import blocks
 from fedassay.mechanisms import Privacy, SharingMechanism, UnitKind
 from fedassay.mechanisms.sampling import Dice
+from fedassay.patient_rows import limited_rows, limits_patients
 from fedassay.randomness import Randomness
 from fedassay.report_ids import REPORT_ID_BYTES
 from fedassay.survey import Survey
@@ -190,6 +191,8 @@ def answer(
     policy: ClientPolicy,
     client_id: str | None = None,
     account: Account | None = None,
+    patients: IntArray | None = None,
+    times: FloatArray | None = None,
     moments: MomentsOf | None = None,
 ) -> Answer:
     """Answer a survey with all that may leave this client.
@@ -197,6 +200,8 @@ def answer(
     Guarantee: that of `survey.guarantee`, provided the randomness is secret, which is
     checked. With an account it is charged after all checks and before any noise is drawn.
     Under local privacy a row, or a client where that is the unit, answers one of two surveys.
+    Where patients are protected, `patients` numbers them row by row, and at most so many rows
+    of each count as the survey says: at random, or the latest by `times`.
 
     >>> import fedassay
     >>> from fedassay import ClientPolicy, Examples, SystemRandomness
@@ -211,6 +216,7 @@ def answer(
     )
     require_type(policy, ClientPolicy, "a client's policy", "Pass ClientPolicy().")
     policy.check(survey)
+    examples = limited_rows(survey, examples, patients=patients, times=times, randomness=randomness)
     counts = survey.grid.count(rows_in_turn(survey, examples, client_id))
     return answer_counts(
         survey,
@@ -219,6 +225,7 @@ def answer(
         policy=policy,
         client_id=client_id,
         account=account,
+        rows_limited=True,
         moments=moments,
     )
 
@@ -231,13 +238,20 @@ def answer_counts(
     policy: ClientPolicy,
     client_id: str | None = None,
     account: Account | None = None,
+    rows_limited: bool = False,
     moments: MomentsOf | None = None,
 ) -> Answer:
     """Answer a survey from counts per label and leaf cell, for tables too large to hold.
 
-    The counts are of rows that answer this survey; see `rows_in_turn`. A survey that adds up
-    moments of sites' metrics gets an answer only from who can find them.
+    The counts are of rows that answer this survey; see `rows_in_turn`. Where patients are
+    protected they are of the rows that `limited_rows` left, which `rows_limited` says. A survey
+    that adds up moments of sites' metrics gets an answer only from who can find them.
     """
+    if limits_patients(survey) and not rows_limited:
+        raise SettingInvalid(
+            f"this survey protects {survey.unit}; counts do not say whose rows they are. Limit "
+            "the rows before counting them (patient_rows.limited_rows)."
+        )
     if not randomness.is_secret:
         raise SettingInvalid(
             "a client must answer with SystemRandomness; found a repeatable source, which "

@@ -228,9 +228,10 @@ class Survey:
                 "site privacy protects what is inside a site, not whole sites; found unit client. "
                 "Use unit example, or distributed privacy."
             )
-        if self.colluders:
+        if self.colluders and not self.sum_only:
             raise SettingInvalid(
-                "site privacy holds whatever others do; found colluders. Drop them."
+                "site privacy holds whatever others do; found colluders. Drop them, or set "
+                "sum_only."
             )
         if self.sum_only and self.minimum_reports < 2:
             raise SettingInvalid(
@@ -239,6 +240,11 @@ class Survey:
             )
 
     def _check_local(self) -> None:
+        if self.is_local and self.step is not None and self.unit.kind is UnitKind.PATIENT:
+            raise SettingInvalid(
+                "under local privacy rows answer one of two surveys by their numbers, and a "
+                "patient's rows would answer both; found unit patient. Ask once (--steps 1)."
+            )
         local = [m for m in self.mechanisms if isinstance(m, LocalMechanism)]
         if not local:
             return
@@ -319,6 +325,7 @@ class Survey:
             total_epsilon=None if self.step is None else self.step.total_epsilon,
             place=place_in_words(self.step, self.epsilon, self.unit),
             stands_alone=self.privacy.stands_alone,
+            sum_only=self.sum_only,
         )
 
     @property
@@ -374,7 +381,7 @@ class Survey:
             "hierarchy": self.hierarchy.to_json(),
             "level_policy": self.level_policy.to_json(),
             "mechanisms": [mechanism.to_json() for mechanism in self.mechanisms],
-            "unit": {"kind": self.unit.kind.value, "max_examples": self.unit.max_examples},
+            "unit": self.unit.to_json(),
             "minimum_reports": self.minimum_reports,
             "colluders": self.colluders,
             "allow_empty": self.allow_empty,

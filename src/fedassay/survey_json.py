@@ -15,7 +15,15 @@ from fedassay.files import (
 from fedassay.grid import Grid
 from fedassay.hierarchy import MAX_LEVELS
 from fedassay.level_policy import EveryLevel, LevelPolicy, OneLevel
-from fedassay.mechanisms import MECHANISMS, AnyMechanism, LevelSetting, Privacy, Unit, UnitKind
+from fedassay.mechanisms import (
+    MECHANISMS,
+    AnyMechanism,
+    Keep,
+    LevelSetting,
+    Privacy,
+    Unit,
+    UnitKind,
+)
 from fedassay.mechanisms.law import MAX_EXAMPLES
 from fedassay.survey import MAX_CLIENTS, SURVEY_FORMAT, Survey
 from fedassay.survey_moments import SiteMoments
@@ -155,6 +163,8 @@ def _level_policy(fields: Fields) -> LevelPolicy:
 
 
 def _unit(fields: Fields) -> Unit:
-    fields.only("kind", "max_examples")
     kind = fields.one_of(UnitKind, "kind")
-    return Unit(kind, fields.integer("max_examples", 1, MAX_EXAMPLES))
+    is_patient = kind is UnitKind.PATIENT
+    fields.only("kind", "max_examples", *(["keep"] if is_patient else []))
+    keep = fields.one_of(Keep, "keep") if is_patient else Keep.RANDOM
+    return Unit(kind, fields.integer("max_examples", 1, MAX_EXAMPLES), keep)

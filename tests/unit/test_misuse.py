@@ -214,7 +214,7 @@ CHOICES_AT_THE_DOOR = [
     wrong("no privacy", lambda: simulate(privacy=None), "one of secure, distributed, site, local"),
     wrong("preset", lambda: simulate(preset="papr"), 'default, paper; found .* mean "paper"'),
     wrong("levels", lambda: fedassay.new_survey(levels="some"), "one of every, batches"),
-    wrong("unit", lambda: fedassay.new_survey(unit="patient"), "one of example, client"),
+    wrong("unit", lambda: fedassay.new_survey(unit="person"), "one of example, client"),
     wrong("setting", lambda: simulate(colour="red"), "one of preset, steps, levels.*'colour'"),
     wrong(
         "a tally's preset", lambda: fedassay.tally_answers(survey(), [], preset=""), "default, p"

@@ -9,7 +9,7 @@ import typer
 
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.files import parse_fraction
-from fedassay.mechanisms import Privacy, UnitKind
+from fedassay.mechanisms import Keep, Privacy, UnitKind
 from fedassay.planning.request import LevelChoice, Preset, Steps
 
 SHAPE = "The survey"
@@ -104,7 +104,15 @@ MaxExamplesOption = Annotated[
     typer.Option(
         "--max-examples",
         metavar="K",
-        help="Most examples of a client (--unit client).",
+        help="Most examples of a client or patient (--unit).",
+        rich_help_panel=SHAPE,
+    ),
+]
+KeepOption = Annotated[
+    Keep,
+    typer.Option(
+        "--keep",
+        help="Which rows of a patient count (--unit patient); latest needs --time.",
         rich_help_panel=SHAPE,
     ),
 ]

@@ -1,10 +1,10 @@
 """`fedassay simulate`: would a federation over this table give good answers?"""
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from time import perf_counter
 from typing import Annotated, Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from fedassay.estimate_json import estimates_json
 from fedassay.estimate_table import reasons
 from fedassay.examples import ScoredClients
 from fedassay.files import write_json
-from fedassay.mechanisms import Privacy, Unit, UnitKind
+from fedassay.mechanisms import Keep, Privacy, Unit, UnitKind
 from fedassay.metrics.exact_rows import row_metrics
 from fedassay.metrics.named import check_metric, metric_at
 from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest
@@ -31,6 +31,7 @@ from fedassay.planning.search import (
 )
 from fedassay.randomness import SimulatedRandomness
 from fedassay.report.charts import write_plots
+from fedassay.report.page import write_report
 from fedassay.simulation.heldout import HeldOut, held_out, split_clients
 from fedassay.simulation.simulate import (
     check_sites,
@@ -43,7 +44,8 @@ from fedassay.tables.reading import read_clients
 from fedassay.tables.sources import row_count
 
 SIMULATION_FORMAT = "fedassay.simulation/1"
-_RESULTS = ("assessment.json", "simulation.json", "curves.png")
+_PAGE = "report.html"
+_RESULTS = ("assessment.json", "simulation.json", "curves.png", _PAGE)
 
 _EXAMPLES = """
 [bold]Examples[/bold]
@@ -57,6 +59,8 @@ _EXAMPLES = """
   fedassay simulate scores.csv --client hospital --threshold 0.3 --json
 
   fedassay simulate scores.csv --client hospital --privacy site --epsilon 1 --wanted roc_auc=0.8
+
+  fedassay simulate s.csv --client site --unit patient --patient id --max-examples 3
 
   fedassay simulate scores.csv --metric lift@0.05 --metric recall@specificity=0.95
 
@@ -73,6 +77,8 @@ def simulate_command(
     score: columns.ScoreOption = None,
     label: columns.LabelOption = None,
     client: columns.ClientOption = None,
+    patient: columns.PatientOption = None,
+    time: columns.TimeOption = None,
     privacy: options.PrivacyOption = Privacy.SECURE,
     epsilon: options.EpsilonOption = None,
     threshold: options.ThresholdOption = None,
@@ -96,6 +102,7 @@ def simulate_command(
     decimal: columns.DecimalOption = ".",
     unit: options.UnitOption = UnitKind.EXAMPLE,
     max_examples: options.MaxExamplesOption = 1,
+    keep: options.KeepOption = Keep.RANDOM,
     minimum_reports: options.MinimumOption = None,
     colluders: options.ColludersOption = 0,
     sum_only: options.SumOnlyOption = False,
@@ -132,7 +139,7 @@ def simulate_command(
     ] = False,
 ) -> None:
     """Run a federation over a scored table and compare its answers with the exact ones."""
-    started = time.perf_counter()
+    started = perf_counter()
     if not 1 <= trials <= 1_000_000:
         raise SettingInvalid(f"trials must be from 1 to 1000000; found {trials}.")
     if seed is not None and seed < 0:
@@ -149,6 +156,8 @@ def simulate_command(
         score=score,
         label=label,
         client=client,
+        patient=patient,
+        time=time,
         positive=positive,
         scale=scale,
         separator=separator,
@@ -158,13 +167,14 @@ def simulate_command(
     chosen = tables.for_table(file)
     with progress("reading rows", row_count(file)) as advance:
         cohort = read_clients(file, chosen, progress=advance)
+    asked_unit = Unit(unit, max_examples, keep)
     exact = row_metrics(cohort.examples, thresholds, more=more)
     request = SurveyRequest(
         privacy=privacy,
         epsilon=options.fraction_option(epsilon, "epsilon"),
         clients=cohort.clients,
         dropouts=Fraction(0),
-        examples=counted_rows(cohort, Unit(unit, max_examples)),
+        examples=counted_rows(cohort, asked_unit, is_local=privacy.is_local),
         positive_rate=positive_rate,
         preset=preset,
         steps=steps,
@@ -175,7 +185,7 @@ def simulate_command(
         buckets=buckets,
         thresholds=thresholds,
         reference=tables.reference(reference, is_simulated=True),
-        unit=Unit(unit, max_examples),
+        unit=asked_unit,
         minimum_reports=minimum_reports,
         colluders=colluders,
         sum_only=sum_only,
@@ -218,7 +228,7 @@ def simulate_command(
             {**estimates_json(result), **sites}
             for result, sites in zip(results, between, strict=True)
         ],
-        "seconds": time.perf_counter() - started,
+        "seconds": perf_counter() - started,
     }
     if tested is not None:
         content["calibration"] = calibration_json(tested)
@@ -231,6 +241,7 @@ def simulate_command(
         print_calibration(voice, tested)
     if out_dir is not None:
         voice.say(f"\nWrote {plain(out_dir)}/: {', '.join(_RESULTS)}")
+        voice.say(f"To look at: {plain(out_dir / _PAGE)}")
 
 
 simulate_command.__doc__ = f"{simulate_command.__doc__}\n{_EXAMPLES}"
@@ -276,7 +287,7 @@ def calibrate_half(request: SurveyRequest, cohort: ScoredClients, *, seed: int |
     half = replace(
         request,
         clients=fitting.clients,
-        examples=counted_rows(fitting, request.unit),
+        examples=counted_rows(fitting, request.unit, is_local=request.privacy.is_local),
         minimum_reports=None
         if request.minimum_reports is None
         else min(request.minimum_reports, fitting.clients),
@@ -310,7 +321,7 @@ def print_calibration(voice: Voice, tested: HeldOut) -> None:
 
 
 def save_results(folder: Path, content: dict[str, Any], assessment: Assessment) -> None:
-    """Write the simulation, its last assessment, and curves."""
+    """Write the simulation, its last assessment, curves, and a page about it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -320,6 +331,7 @@ def save_results(folder: Path, content: dict[str, Any], assessment: Assessment) 
     write_json(folder / "simulation.json", content)
     assessment.save(folder / "assessment.json")
     write_plots(assessment, folder / "curves.png")
+    write_report(assessment, folder / _PAGE)
 
 
 def print_results(
@@ -341,7 +353,7 @@ def print_results(
     kept = rows_counted(survey, cohort)
     if kept < rows:
         voice.say(
-            f"Counted {kept:,} of these rows: drawn at random of each client, since "
+            f"Counted {kept:,} of these rows, and left out {100 * (1 - kept / rows):.2g} %, since "
             f"the survey protects {survey.unit}. Raise --max-examples to count more."
         )
     if len(results) > 1:

@@ -110,7 +110,7 @@ def _site(
     request: SurveyRequest, grid: Grid, hierarchy: AnyLevels, shares: tuple[Fraction, ...]
 ) -> Survey:
     epsilon = request.epsilon or Fraction(1)
-    fewest = 2 if request.sum_only else 1
+    fewest = request.colluders + 2 if request.sum_only else 1
     return Survey(
         privacy=request.privacy,
         grid=grid,
@@ -119,6 +119,7 @@ def _site(
         mechanisms=tuple(Polya(epsilon * part, request.unit.sensitivity, 1) for part in shares),
         unit=request.unit,
         minimum_reports=request.minimum_reports or fewest,
+        colluders=request.colluders,
         sum_only=request.sum_only,
         model_digest=request.model_digest,
     )

@@ -273,7 +273,7 @@ def expected_reports(request: SurveyRequest) -> int:
     >>> expected_reports(SurveyRequest(clients=20, examples=5000))
     20
     """
-    if request.privacy.is_local and request.unit.kind is UnitKind.EXAMPLE:
+    if request.privacy.is_local and request.unit.kind is not UnitKind.CLIENT:
         return request.examples or request.clients or 1
     return request.clients or request.minimum_reports or 1
 

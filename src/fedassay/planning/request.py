@@ -109,6 +109,8 @@ class SurveyRequest:
             "a budget": self.budget is not None,
             "batches": self.levels is LevelChoice.BATCHES,
             "exact sums": not self.privacy.spends_epsilon,
+            "unit patient under local privacy": self.privacy.is_local
+            and self.unit.kind is UnitKind.PATIENT,
         }
         return next((name for name, is_given in given.items() if is_given), "")
 
@@ -269,9 +271,10 @@ def _check_contradictions(request: SurveyRequest) -> None:
 
 def _check_sites(request: SurveyRequest) -> None:
     """What speaks of others, or of a share of the sites, has no meaning where each stands alone."""
-    if request.colluders:
+    if request.colluders and not request.sum_only:
         raise SettingInvalid(
-            "site privacy holds whatever others do; colluders do not go with it. Drop them."
+            "site privacy holds whatever others do; colluders do not go with it. Drop them, or "
+            "set sum_only (--sum-only): they then learn no more than the others' sum."
         )
     if request.unit.kind is UnitKind.CLIENT:
         raise SettingInvalid(

@@ -44,10 +44,10 @@ def check_shown(request: SurveyRequest, cohort: ScoredClients) -> None:
             f"at most {MOST_SITES:,} sites are shown, and rows must say which holds each; found "
             f"{cohort.clients:,} clients. Name the column of sites: clients= (--client COL)."
         )
-    if request.unit.kind is UnitKind.CLIENT:
+    if request.unit.kind is not UnitKind.EXAMPLE:
         raise SettingInvalid(
-            "sites that are shown count all of their rows; found a client as the unit, of which "
-            "some rows are drawn. Drop one of the two."
+            f"sites that are shown count all of their rows; found {request.unit.kind.value} as the "
+            "unit, of which some rows are drawn. Drop one of the two."
         )
 
 
