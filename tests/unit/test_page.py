@@ -15,10 +15,13 @@ import pytest
 import fedassay
 from fedassay import Assessment, Calibrator, DecodeOptions, Examples
 from fedassay.errors import FileInvalid, SettingInvalid, TooFewReports
+from fedassay.estimate import Interval
 from fedassay.randomness import SimulatedRandomness
+from fedassay.report.forest_figure import Row, limits
 from fedassay.report.material import ReportDetails
 from fedassay.report.page import SECTIONS, report_page, write_report
 from fedassay.simulation.simulate import tally_clients
+from fedassay.sites import histogram_effects, pool_sites
 from tests.pages import PRIVACY, assessment
 from tests.surveys import cohort_of, local_survey, small_survey
 
@@ -46,7 +49,10 @@ def words(page: str) -> str:
 @pytest.mark.parametrize("privacy", PRIVACY)
 def test_every_section_is_there_in_the_order_of_reading(privacy: str) -> None:
     page = page_of(privacy)
-    places = [page.index(f'<section id="{name}"') for name in SECTIONS]
+    there = [name for name in SECTIONS if name != "sites" or privacy == "site"]
+    places = [page.index(f'<section id="{name}"') for name in there]
+    assert re.findall('<section id="(.*?)"', page) == there
+    assert re.findall('<a href="#(.*?)">', page)[1:] == there
     assert places == sorted(places)
     assert len(page.encode()) < MOST_BYTES
 
@@ -143,6 +149,49 @@ def test_a_calibrator_shows_before_and_after() -> None:
     page = report_page(result, calibrator=same)
     assert "Why: <bdi>&lt;x&gt;</bdi>" in page
     assert "bins after calibration" not in page
+
+
+def test_sites_that_may_be_seen_are_listed_with_what_a_new_one_may_show() -> None:
+    result = assessment("site")
+    pooled = pool_sites(histogram_effects("roc_auc", result.site_histograms()))
+    page = words(page_of("site"))
+    assert "a new site like these it may be {:.3f} to {:.3f}".format(*pooled.prediction) in page
+    assert f"ROC AUC {pooled.mean:.3f} ({pooled.interval.low:.3f}" in page
+    for name in result.site_histograms():
+        assert f"<bdi>{name}</bdi>" in page_of("site")
+    assert "Sites" not in words(page_of("distributed"))
+
+
+def test_a_site_that_is_too_small_is_listed_and_its_name_is_text() -> None:
+    generator = np.random.default_rng(3)
+    scores = generator.random(900)
+    names = np.where(np.arange(900) % 3 == 0, "north", "south").astype(object)
+    names[:4] = "<script>tiny</script>"
+    result = fedassay.simulate(
+        generator.random(900) < scores,
+        scores,
+        clients=names,
+        privacy="site",
+        epsilon=4,
+        steps=1,
+        height=4,
+        seed=0,
+    )
+    page = report_page(result)
+    assert "<script>tiny" not in page
+    assert re.search(r"<li><bdi>&lt;script&gt;tiny&lt;/script&gt;</bdi>: ", page)
+
+
+def test_a_forest_leaves_room_for_what_is_known_and_not_for_what_is_vague() -> None:
+    known = [
+        Row(f"{i}", 0.7 + i / 100, Interval(0.65 + i / 100, 0.75 + i / 100), "site")
+        for i in range(5)
+    ]
+    vague = Row("vague", 3.0, Interval(-9.0, 15.0), "site")
+    new = Row("a new site", float("nan"), Interval(0.5, 0.9), "new")
+    low, high = limits([*known, vague, new])
+    assert 0.4 < low <= 0.5
+    assert 0.9 <= high < 1.0
 
 
 def test_too_few_reports_make_no_page(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from fedassay.cli.simulate import simulate_command
 from fedassay.cli.survey import new_survey, show_survey
 from fedassay.cli.tally import merge, tally
 from fedassay.cli.track import track_app
+from fedassay.cli.withdraw import withdraw
 from fedassay.errors import FedassayError
 
 app = typer.Typer(
@@ -45,6 +46,7 @@ app.add_typer(federation_app, name="federation")
 app.command("answer")(answer)
 app.command("tally")(tally)
 app.command("merge")(merge)
+app.command("withdraw")(withdraw)
 app.command("show")(show)
 app.command("report")(report)
 app.command("check")(check)

@@ -23,22 +23,27 @@ from fedassay.report.sections.calibration import calibration
 from fedassay.report.sections.discrimination import discrimination
 from fedassay.report.sections.error_sources import error_sources
 from fedassay.report.sections.flow import flow
+from fedassay.report.sections.sites import sites
 from fedassay.report.sections.summary import summary
 from fedassay.report.sections.threshold import at_a_threshold
 from fedassay.report.sections.usefulness import usefulness
 from fedassay.report.wording import VERSION
 
-SECTIONS: Mapping[str, tuple[str, Callable[[Material], Markup]]] = {
+SECTIONS: Mapping[str, tuple[str, Callable[[Material], Markup | None]]] = {
     "summary": ("In words", summary),
     "flow": ("Flow", flow),
     "discrimination": ("Discrimination", discrimination),
     "calibration": ("Calibration", calibration),
     "threshold": ("At a threshold", at_a_threshold),
     "usefulness": ("Usefulness", usefulness),
+    "sites": ("Sites", sites),
     "errors": ("Errors", error_sources),
     "appendix": ("Appendix", appendix),
 }
-"""In the order in which a statistician reads; by the name that a link to a section has."""
+"""In the order in which a statistician reads; by the name that a link to a section has.
+
+One that has nothing to show, such as sites that nobody may see, is left out.
+"""
 
 _TITLE = "Assessment of a classifier"
 
@@ -70,6 +75,8 @@ def report_page(
     material = Material(assessment, told, calibrator)
     style, script = _asset("page.css"), _asset("metrics.js") + _asset("page.js")
     title = told.title or _TITLE
+    made = {name: make(material) for name, (_, make) in SECTIONS.items()}
+    shown = [name for name, markup in made.items() if markup is not None]
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -83,8 +90,8 @@ def report_page(
     body = element(
         "body",
         element("a", "To the text", href="#main", class_="skip"),
-        element("header", element("h1", named(title)), _contents()),
-        element("main", *(make(material) for _, make in SECTIONS.values()), id="main"),
+        element("header", element("h1", named(title)), _contents(shown)),
+        element("main", *made.values(), id="main"),
         element("footer", element("p", f"Made by fedassay {VERSION}; nothing leaves this page.")),
         element("script", _block(material.table.to_json()), id="data", type="application/json"),
         element("script", Markup(script)),
@@ -92,10 +99,8 @@ def report_page(
     return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
 
 
-def _contents() -> Markup:
-    links = (
-        element("li", element("a", title, href=f"#{name}")) for name, (title, _) in SECTIONS.items()
-    )
+def _contents(names: list[str]) -> Markup:
+    links = (element("li", element("a", SECTIONS[name][0], href=f"#{name}")) for name in names)
     return element("nav", element("ol", *links), aria_label="Sections")
 
 

@@ -77,14 +77,18 @@ def smallest_cell(histogram: ScoreHistogram) -> str:
 
 
 def _left(material: Material) -> str:
-    if material.assessment.survey.is_local:
+    survey = material.assessment.survey
+    if survey.is_local:
         return (
             "What left a client: one randomised report for each row that it counted. What never "
             "left: scores, labels, rows, and anything from which one of them follows for certain."
         )
+    how = (
+        "with noise of its own" if survey.reports_may_be_seen else "to be added up with all others"
+    )
     return (
-        "What left a client: counts of scores by cell and label, to be added up with those of all "
-        "others. What never left: rows, single scores and labels, and identities."
+        f"What left a client: counts of scores by cell and label, {how}. What never left: rows, "
+        "single scores and labels, and identities."
     )
 
 
