@@ -23,7 +23,7 @@ from fedassay.api_inputs import (
     as_thresholds,
     survey_request,
 )
-from fedassay.assessment import ASSESSMENT_FORMAT, Assessment
+from fedassay.assessment import ASSESSMENT_FORMATS, Assessment
 from fedassay.calibration.calibrator import CALIBRATOR_FORMAT, Calibrator
 from fedassay.checks import choice, require_type, require_whole, shown, unknown
 from fedassay.client import Account, Answer, ClientPolicy
@@ -38,14 +38,14 @@ from fedassay.mechanisms import Privacy
 from fedassay.metrics.named import metric_at
 from fedassay.planning.first_survey import first_grid
 from fedassay.planning.plan import DEFAULT_ERROR, Goal, Plan, check_start, make_plan
-from fedassay.planning.request import Preset
+from fedassay.planning.request import Preset, simulated_smallest
 from fedassay.planning.search import decode_options_for, design_survey
 from fedassay.planning.second_survey import second_survey
 from fedassay.planning.solve import Target
 from fedassay.randomness import SystemRandomness
 from fedassay.simulation.result import SimulatedAssessment, simulated_assessment
 from fedassay.simulation.simulate import counted_rows
-from fedassay.survey import MAX_CLIENTS, SURVEY_FORMAT, Survey
+from fedassay.survey import MAX_CLIENTS, SURVEY_FORMATS, Survey
 from fedassay.survey_json import load_survey
 from fedassay.tables.split_rows import splits_rows
 from fedassay.tally import Tally, TallyBuilder
@@ -85,11 +85,13 @@ def simulate(
         require_whole(seed, "a seed", 0, LARGEST_SEED, "Leave it out for other draws each time.")
     points = as_thresholds(thresholds)
     cohort = Rows(y_true, y_score, as_table(data)).scored_clients(clients)
+    preset = choice(Preset, settings.get("preset", Preset.DEFAULT), "preset")
     request = survey_request(
         settings,
         privacy=privacy,
         epsilon=epsilon,
         clients=cohort.clients,
+        smallest_cell=simulated_smallest(preset, settings.get("smallest_cell")),
         dropouts=settings.get("dropouts", Fraction(0)),
         thresholds=points,
         reference=reference,
@@ -332,8 +334,8 @@ def load(path: str | Path) -> Survey | Assessment | Calibrator | KeptTally:
 
 
 _LOADERS: dict[str, Callable[[Path], Survey | Assessment | Calibrator]] = {
-    SURVEY_FORMAT: load_survey,
-    ASSESSMENT_FORMAT: Assessment.load,
+    **dict.fromkeys(SURVEY_FORMATS, load_survey),
+    **dict.fromkeys(ASSESSMENT_FORMATS, Assessment.load),
     CALIBRATOR_FORMAT: Calibrator.load,
 }
 

@@ -7,8 +7,6 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from fedassay.calibration import Calibrator, Method, fit
 from fedassay.checks import require_thresholds, require_type, unknown
 from fedassay.decoding import DecodeOptions, decode, require_enough
@@ -21,13 +19,16 @@ from fedassay.mechanisms import Guarantee
 from fedassay.metrics import named_metrics
 from fedassay.metrics.named import headings, named_metric
 from fedassay.presentation import aligned, html_table, html_text
+from fedassay.published import published, published_from_json, published_json
 from fedassay.survey import Survey
 from fedassay.survey_json import survey_from_json
 from fedassay.survey_steps import SecondOfTwo
 from fedassay.tally import Tally
 from fedassay.two_steps import check_pair, decode_two, guarantee_of_both
 
-ASSESSMENT_FORMAT = "fedassay.assessment/2"
+ASSESSMENT_FORMAT = "fedassay.assessment/3"
+ASSESSMENT_FORMATS = ("fedassay.assessment/2", ASSESSMENT_FORMAT)
+"""Those that are read; in the second of them no cells were merged."""
 
 
 _AUTO = "auto"
@@ -166,8 +167,27 @@ class Assessment:
         histogram = self._histogram
         return (
             f"{self.reports:,} reports, {histogram.total:,.0f} examples, "
-            f"{histogram.buckets:,} buckets. {self.guarantee.sentence()}"
+            f"{histogram.buckets:,} buckets. {self.guarantee.sentence()}{self.cells_note}"
         )
+
+    @property
+    def cells_note(self) -> str:
+        """How a smallest cell was kept, or that exact sums have none; nothing where noise is."""
+        smallest = self.survey.smallest_cell
+        if not self.survey.is_exact:
+            return ""
+        if not smallest:
+            return " Any count is published, single rows too: there is no smallest cell."
+        histogram = self._histogram
+        inside = [t for t in self.thresholds if 0.0 < t < 1.0 and t not in histogram.edges]
+        note = (
+            f" {self.survey.grid.cells:,} cells were merged into {histogram.buckets:,} of at least "
+            f"{smallest:,} of each label."
+        )
+        if inside:
+            points = ", ".join(f"{threshold:g}" for threshold in inside)
+            note += f" Inside a cell, and read between its edges: {points}."
+        return note
 
     @property
     def steps(self) -> int:
@@ -233,10 +253,12 @@ class Assessment:
     def load(cls, path: str | Path) -> "Assessment":
         """Read an assessment file; its estimates are computed again from its counters."""
         where = str(path)
-        fields = Fields(read_json(as_path(path), ASSESSMENT_FORMAT), where)
+        fields = Fields(read_json(as_path(path), ASSESSMENT_FORMATS), where)
+        merges = fields.get("format") == ASSESSMENT_FORMAT and fields.has("kept")
         fields.only(
             "format", "survey", "reports", "counters", "decode_options", "thresholds",
             "guarantee", "estimates", *(["first"] if fields.has("first") else []),
+            *(["kept"] if merges else []),
         )  # fmt: skip
         survey, tally = _read_counted(fields, where)
         thresholds = tuple(fields.numbers("thresholds", 10_000))
@@ -272,19 +294,13 @@ def _counted(assessment: Assessment) -> dict[str, Any]:
     """A survey and the sums of its reports."""
     return {
         "survey": assessment.survey.to_json(),
-        "reports": list(assessment.tally.reports),
-        "counters": assessment.tally.counters.tolist(),
+        **published_json(published(assessment.survey, assessment.tally)),
     }
 
 
 def _read_counted(fields: Fields, where: str) -> tuple[Survey, Tally]:
     survey = survey_from_json(fields.get("survey"), where=where)
-    tally = Tally.checked(
-        survey,
-        reports=fields.integers("reports", survey.hierarchy.levels),
-        counters=np.array(fields.integers("counters", survey.hierarchy.width), np.int64),
-        where=where,
-    )
+    tally = published_from_json(fields, survey, where)
     require_enough(survey, tally)
     return survey, tally
 

@@ -12,7 +12,7 @@ from fedassay.cut_levels import CutLevels
 from fedassay.errors import SettingInvalid, SurveyRefused
 from fedassay.examples import Examples, IntArray
 from fedassay.level_draw import choose_level, hashed_level, levels_of_reports, rows_in_turn
-from fedassay.limits import check_bytes, check_counters, check_draws
+from fedassay.limits import check_bytes, check_cells, check_counters, check_draws
 from fedassay.mechanisms import LocalMechanism, Privacy, SharingMechanism, UnitKind
 from fedassay.mechanisms.sampling import Dice
 from fedassay.randomness import Randomness
@@ -69,6 +69,8 @@ class ClientPolicy:
     """The most that one survey may spend, up to `CEILING`; None for `default_epsilon`."""
     exact_sums: bool = False
     """Whether sums without noise may be revealed."""
+    smallest_cell: int = 10
+    """Of sums without noise, the smallest count that may be published; 0 or 1 for any."""
     model_digests: frozenset[str] = field(default_factory=frozenset)
     """Digests of the models this client will assess; empty accepts any."""
 
@@ -76,6 +78,7 @@ class ClientPolicy:
         require_whole(self.smallest_cohort, "smallest_cohort", 1)
         require_whole(self.colluders, "colluders", 0)
         require_type(self.exact_sums, bool, "exact_sums", "Pass True or False.")
+        require_whole(self.smallest_cell, "smallest_cell", 0)
         if self.largest_epsilon is not None:
             require_fraction(self.largest_epsilon, "largest_epsilon")
         if self.largest_epsilon is not None and not 0 < self.largest_epsilon <= CEILING:
@@ -130,6 +133,12 @@ class ClientPolicy:
                     "this client reveals no sum without noise; the survey asks for exact sums. "
                     "Choose distributed or local privacy, or allow exact sums."
                 )
+            if self.smallest_cell > max(survey.smallest_cell, 1):
+                raise SurveyRefused(
+                    f"this client lets no count below {self.smallest_cell} be published; the "
+                    f"survey publishes counts from {max(survey.smallest_cell, 1)} on. Start one "
+                    f"with --smallest-cell {self.smallest_cell}."
+                )
             return
         most = self.largest_epsilon or default_epsilon(survey.privacy)
         if epsilon > most:
@@ -139,7 +148,7 @@ class ClientPolicy:
             )
 
 
-OPEN_POLICY = ClientPolicy(largest_epsilon=CEILING, exact_sums=True)
+OPEN_POLICY = ClientPolicy(largest_epsilon=CEILING, exact_sums=True, smallest_cell=0)
 """All that any client may answer: for simulations and tests, where nobody's rows are at stake."""
 
 
@@ -244,6 +253,7 @@ def answer_counts(
         raise SettingInvalid(
             "this survey draws a client's level from its id; found none. Pass a client id."
         )
+    check_cells(survey, int(leaf_counts.sum()), policy.smallest_cell)
     _check_counts(survey, leaf_counts)
     if account is not None:
         account.charge(survey)

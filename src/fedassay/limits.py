@@ -106,3 +106,23 @@ def check_bytes(survey: Survey, reports: int) -> None:
             f"an answer has at most {MOST_ANSWER_BYTES:,} bytes; this table's would have more. "
             "Split the table, or start a survey with fewer cells."
         )
+
+
+def check_cells(survey: Survey, rows: int, smallest: int) -> None:
+    """Raise `SurveyRefused` when exact sums have too many cells for a client's rows.
+
+    Whoever adds up sees the sums before they are merged. If all honest clients that a survey
+    waits for hold as many rows, its cells hold rows x clients / cells on average.
+    """
+    if not survey.is_exact or smallest < 2:
+        return
+    honest = survey.minimum_reports - survey.colluders
+    if survey.grid.cells * smallest > rows * honest:
+        most = rows * honest // smallest
+        fewer = f"Start a survey of at most {most:,} cells" if most else "Start one with noise"
+        raise SurveyRefused(
+            f"whoever adds up sees exact sums before they are merged, and this client wants "
+            f"{smallest} rows in a cell on average; in {survey.grid.cells:,} cells there are fewer "
+            f"if the {honest} clients that the survey waits for have as many rows as this one. "
+            f"{fewer} (--examples says for how many rows it is), or raise its minimum_reports."
+        )

@@ -1,18 +1,17 @@
 """The survey: what both sides agree on before anything is counted."""
 
 import hashlib
-import re
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from fedassay.checks import require_fraction, require_type, shown
+from fedassay.checks import check_model_digest, require_fraction, require_type
 from fedassay.cut_levels import AnyLevels, CutLevels
 from fedassay.errors import SettingInvalid
 from fedassay.files import PUBLIC, as_path, canonical, write_whole
-from fedassay.grid import Grid
+from fedassay.grid import Grid, check_smallest_cell
 from fedassay.hierarchy import Hierarchy, Interleaved
 from fedassay.mechanisms import (
     AnyMechanism,
@@ -37,8 +36,10 @@ from fedassay.survey_steps import (
 )
 
 SURVEY_FORMAT = "fedassay.survey/2"
+SMALLEST_CELL_FORMAT = "fedassay.survey/3"
+"""Of surveys with a smallest cell, which an older reader would publish without."""
+SURVEY_FORMATS = (SMALLEST_CELL_FORMAT, SURVEY_FORMAT)
 MAX_CLIENTS = 2**31
-_DIGEST = re.compile(r"[0-9a-f]{64}")
 _SUM_ONLY = "secure aggregation, or whoever adds up the reports, to reveal only the sum"
 
 
@@ -130,6 +131,8 @@ class Survey:
     allow_empty: bool = False
     """Whether a client without examples answers too, and cannot be told from the others."""
     model_digest: str | None = None
+    smallest_cell: int = 0
+    """Of exact sums no count below this is published (`fedassay.published`); 0 for any."""
     step: SurveyStep | None = None
     """Its place, if it is one of two surveys that belong together."""
     _fingerprint: bytes = field(init=False, repr=False, compare=False)
@@ -171,6 +174,9 @@ class Survey:
         self._check_local()
         check_step(self.step, self.hierarchy, epsilon=self.epsilon, is_local=self.is_local)
         check_model_digest(self.model_digest)
+        check_smallest_cell(
+            self.smallest_cell, self.grid, self.hierarchy.levels, self.privacy.spends_epsilon
+        )
         object.__setattr__(self, "_fingerprint", b"")
 
     def __str__(self) -> str:
@@ -212,6 +218,7 @@ class Survey:
             "unit": (Unit,),
             "minimum_reports": (int,),
             "colluders": (int,),
+            "smallest_cell": (int,),
             "allow_empty": (bool,),
             "mechanisms": (tuple,),
             "model_digest": (str, NoneType),
@@ -319,6 +326,7 @@ class Survey:
             colluders=self.colluders,
             participant_epsilon=self._participant_epsilon(),
             total_epsilon=None if self.step is None else self.step.total_epsilon,
+            smallest_cell=self.smallest_cell,
             place=place_in_words(self.step, self.epsilon, self.unit),
         )
 
@@ -364,8 +372,9 @@ class Survey:
     def to_json(self) -> dict[str, Any]:
         """The canonical content, from which the fingerprint is made."""
         place = {} if self.step is None else {"step": self.step.to_json()}
+        smallest = {"smallest_cell": self.smallest_cell} if self.smallest_cell else {}
         return {
-            "format": SURVEY_FORMAT,
+            "format": SMALLEST_CELL_FORMAT if self.smallest_cell else SURVEY_FORMAT,
             "privacy": self.privacy.value,
             "grid": self.grid.to_json(),
             "hierarchy": self.hierarchy.to_json(),
@@ -376,6 +385,7 @@ class Survey:
             "colluders": self.colluders,
             "allow_empty": self.allow_empty,
             "model_digest": self.model_digest,
+            **smallest,
             **place,
         }
 
@@ -386,15 +396,3 @@ class Survey:
         the SHA-256 of the file itself.
         """
         write_whole(as_path(path), canonical(self.to_json()) + b"\n", mode=PUBLIC)
-
-
-def check_model_digest(digest: object) -> None:
-    """Raise unless a model's digest, where one is given, is a SHA-256 in hexadecimal.
-
-    >>> check_model_digest("0" * 64)
-    """
-    if digest is not None and not (isinstance(digest, str) and _DIGEST.fullmatch(digest)):
-        raise SettingInvalid(
-            "a model digest is 64 lower-case hexadecimal digits (SHA-256 of the model file); "
-            f"found {shown(digest)}. Make it with: sha256sum model.bin"
-        )

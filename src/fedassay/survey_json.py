@@ -16,9 +16,11 @@ from fedassay.grid import Grid
 from fedassay.hierarchy import MAX_LEVELS
 from fedassay.mechanisms import MECHANISMS, AnyMechanism, LevelSetting, Privacy, Unit, UnitKind
 from fedassay.mechanisms.law import MAX_EXAMPLES
+from fedassay.nesting import MOST_SMALLEST_CELL
 from fedassay.survey import (
     MAX_CLIENTS,
-    SURVEY_FORMAT,
+    SMALLEST_CELL_FORMAT,
+    SURVEY_FORMATS,
     EveryLevel,
     LevelPolicy,
     OneLevel,
@@ -73,11 +75,13 @@ def survey_from_json(content: object, *, where: str = "survey") -> Survey:
     >>> survey_from_json(survey.to_json()) == survey
     True
     """
-    fields = Fields(check_format(content, SURVEY_FORMAT, where), where)
+    fields = Fields(check_format(content, SURVEY_FORMATS, where), where)
+    # Each version has its fields: a smallest cell is what the newer one says.
+    merges = fields.get("format") == SMALLEST_CELL_FORMAT
     fields.only(
         "format", "privacy", "grid", "hierarchy", "level_policy", "mechanisms", "unit",
         "minimum_reports", "colluders", "allow_empty", "model_digest",
-        *(["step"] if fields.has("step") else []),
+        *(["step"] if fields.has("step") else []), *(["smallest_cell"] if merges else []),
     )  # fmt: skip
     try:
         survey = _survey(fields)
@@ -118,6 +122,9 @@ def _survey(fields: Fields) -> Survey:
         colluders=colluders,
         allow_empty=allow_empty,
         model_digest=None if fields.get("model_digest") is None else fields.text("model_digest"),
+        smallest_cell=fields.integer("smallest_cell", 2, MOST_SMALLEST_CELL)
+        if fields.has("smallest_cell")
+        else 0,
         step=step_from_json(fields.inside("step")) if fields.has("step") else None,
     )
 

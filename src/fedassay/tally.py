@@ -15,7 +15,7 @@ from fedassay.errors import (
     SettingInvalid,
     SurveyMismatch,
 )
-from fedassay.examples import IntArray
+from fedassay.examples import FloatArray, IntArray
 from fedassay.files import LARGEST_SAFE_INTEGER
 from fedassay.report_ids import GrowingIds, ReportIds
 from fedassay.survey import EveryLevel, OneLevel, Survey
@@ -94,6 +94,10 @@ class Tally:
         """The counters as (label x cell) arrays, coarsest level first."""
         self.require(survey)
         return survey.hierarchy.split(self.counters)
+
+    def edges(self, survey: Survey) -> FloatArray:
+        """Between which edges the counters of the finest level lie."""
+        return survey.grid.edges
 
     def clients(self, survey: Survey) -> int:
         """How many reports were counted in all."""

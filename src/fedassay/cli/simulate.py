@@ -22,7 +22,13 @@ from fedassay.files import write_json
 from fedassay.mechanisms import Privacy, Unit, UnitKind
 from fedassay.metrics.exact_rows import row_metrics
 from fedassay.metrics.named import check_metric, metric_at
-from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest
+from fedassay.planning.request import (
+    LevelChoice,
+    Preset,
+    Steps,
+    SurveyRequest,
+    simulated_smallest,
+)
 from fedassay.planning.search import (
     SurveyDesign,
     design_survey,
@@ -92,6 +98,7 @@ def simulate_command(
     max_examples: options.MaxExamplesOption = 1,
     minimum_reports: options.MinimumOption = None,
     colluders: options.ColludersOption = 0,
+    smallest_cell: options.SmallestCellOption = None,
     reference: options.ReferenceOption = None,
     preset: options.PresetOption = Preset.DEFAULT,
     steps: options.StepsOption = Steps.AUTO,
@@ -157,6 +164,7 @@ def simulate_command(
         unit=Unit(unit, max_examples),
         minimum_reports=minimum_reports,
         colluders=colluders,
+        smallest_cell=simulated_smallest(preset, smallest_cell),
     )
     design = design_survey(request)
     results, last = run_trials(
@@ -289,7 +297,7 @@ def print_results(
     """Print the last trial's estimates beside the exact values."""
     survey, rows = assessment.survey, len(cohort.examples)
     held = "each row a client" if cohort.client_of_row is None else f"{cohort.clients:,} clients"
-    voice.say(f"{rows:,} rows, {held}. {assessment.guarantee.sentence()}")
+    voice.say(f"{rows:,} rows, {held}. {assessment.guarantee.sentence()}{assessment.cells_note}")
     if assessment.steps > 1:
         voice.say(
             "The first survey found where the scores lie, the second asked there; both are read "

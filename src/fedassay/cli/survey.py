@@ -56,6 +56,7 @@ def new_survey(
     threshold: options.ThresholdOption = None,
     minimum_reports: options.MinimumOption = None,
     colluders: options.ColludersOption = 0,
+    smallest_cell: options.SmallestCellOption = None,
     unit: options.UnitOption = UnitKind.EXAMPLE,
     max_examples: options.MaxExamplesOption = 1,
     levels: options.LevelsOption = LevelChoice.EVERY,
@@ -100,6 +101,7 @@ def new_survey(
         ledger, data_id, window=window, group=group, who=who, again=again, witness=witness
     )
     check_output(output, reference, model, after, *accounts.files_of(account), force=force)
+    request = SurveyRequest()
     if after is not None:
         _check_after(context)
         survey = make_survey(after=after, clients=clients, thresholds=threshold or ())
@@ -129,6 +131,7 @@ def new_survey(
             unit=Unit(unit, max_examples),
             minimum_reports=minimum_reports,
             colluders=colluders,
+            smallest_cell=smallest_cell,
             allow_empty=allow_empty,
             level_by_hash=level_by_hash,
             model_digest=None if model is None else options.file_digest(model),
@@ -143,6 +146,11 @@ def new_survey(
         f"Wrote {output}: {survey.grid.cells:,} cells in {survey.hierarchy.levels} "
         f"level(s), fingerprint {survey.fingerprint.hex()[:12]}.\n{survey.guarantee.sentence()}"
     )
+    if survey.smallest_cell and after is None and examples is None:
+        voice.say(
+            f"Its cells are sized for {request.rows_expected:,} rows in all; say how many there "
+            "are with --examples."
+        )
     if isinstance(survey.step, FirstOfTwo):
         voice.say(
             f"A second survey follows, when this one is answered: fedassay tally {output} "
@@ -211,6 +219,7 @@ def survey_content(survey: Survey) -> dict[str, Any]:
         "unit": {"kind": survey.unit.kind.value, "max_examples": survey.unit.max_examples},
         "minimum_reports": survey.minimum_reports,
         "colluders": survey.colluders,
+        "smallest_cell": survey.smallest_cell,
         "allow_empty": survey.allow_empty,
         "model_digest": survey.model_digest,
         "cells_per_level": list(survey.hierarchy.cells_per_level),

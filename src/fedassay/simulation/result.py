@@ -36,7 +36,7 @@ class SimulatedAssessment(Assessment):
     def headline(self) -> str:
         """What was simulated, and under which promise."""
         held = "each row a client" if self.clients is None else f"{self.clients:,} clients"
-        line = f"{self.rows:,} rows, {held}. {self.guarantee.sentence()}"
+        line = f"{self.rows:,} rows, {held}. {self.guarantee.sentence()}{self.cells_note}"
         if self.counted < self.rows:
             most = self.survey.unit.max_examples
             line += (

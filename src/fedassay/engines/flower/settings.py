@@ -148,6 +148,7 @@ def _request(
         minimum_reports=values.count("minimum-reports", MAX_CLIENTS),
         colluders=0 if names[privacy] is Privacy.LOCAL else values.colluders(sites or 0),
         model_digest=values.text("model-digest") or None,
+        smallest_cell=values.smallest_cell(),
     )
     if request.privacy.is_local:
         # Under local privacy each example is a report; sites only carry them.
@@ -216,6 +217,17 @@ class _Values:
                 f"colluders must be a whole number from 0; found {str(value)[:40]!r}."
             )
         return number
+
+    def smallest_cell(self) -> int | None:
+        """The planner's, unless a number is given: 0 is one, too."""
+        value = self._config.get("smallest-cell", "")
+        if value == "":
+            return None
+        if not str(value)[:12].isdecimal() or isinstance(value, float):
+            raise SettingInvalid(
+                f"smallest-cell must be a whole number from 0; found {str(value)[:40]!r}."
+            )
+        return int(str(value)[:12])
 
     def seconds(self, name: str) -> int:
         value = self.count(name, _MOST_SECONDS)
