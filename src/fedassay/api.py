@@ -244,11 +244,12 @@ def tally_answers(
     of two surveys is read together with the `first` assessment.
 
     >>> import fedassay
-    >>> survey = fedassay.new_survey(minimum_reports=2)
+    >>> survey = fedassay.new_survey(minimum_reports=2, examples=200, thresholds=0.5)
     >>> policy = fedassay.ClientPolicy(exact_sums=True)
-    >>> answers = [fedassay.answer(survey, [0, 1], [0.2, 0.7], policy=policy) for _ in range(3)]
+    >>> labels, scores = [0, 1, 0, 1] * 10, [0.2, 0.3, 0.6, 0.7] * 10
+    >>> answers = [fedassay.answer(survey, labels, scores, policy=policy) for _ in range(3)]
     >>> print(fedassay.tally_answers(survey, answers)["accuracy@0.5"].value)
-    1.0
+    0.5
     """
     asked = _survey_of(survey)
     earlier = None if first is None else as_assessment(first)
@@ -318,7 +319,7 @@ def load(path: str | Path) -> Survey | Assessment | Calibrator | KeptTally:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     fedassay.new_survey().save(f"{folder}/survey.json")
     ...     fedassay.load(f"{folder}/survey.json")
-    <Survey ...: secure, 20,378 cells>
+    <Survey ...: secure, 100 cells>
     """
     place = as_path(path)
     if is_tally_file(place):

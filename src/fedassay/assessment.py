@@ -1,7 +1,7 @@
 """The assessment: what is released from a tally, with every estimate and its errors."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from math import isfinite
 from pathlib import Path
@@ -11,7 +11,7 @@ from fedassay.calibration import Calibrator, Method, fit
 from fedassay.checks import require_thresholds, require_type, unknown
 from fedassay.decoding import DecodeOptions, decode, require_enough
 from fedassay.errors import FileInvalid, SettingInvalid
-from fedassay.estimate import Estimate, NotEnoughData, TooCoarse
+from fedassay.estimate import FINER, Estimate, NotEnoughData, TooCoarse
 from fedassay.estimate_table import Exact, estimate_header, estimate_rows, reasons
 from fedassay.files import Fields, as_path, read_json, write_json
 from fedassay.histogram import ScoreHistogram
@@ -39,15 +39,15 @@ class Assessment:
     """A tally with the survey that it answers and the way it is read; decoded once.
 
     >>> import fedassay
-    >>> survey = fedassay.new_survey(minimum_reports=2)
-    >>> labels, scores = [0, 1, 1, 0], [0.2, 0.7, 0.4, 0.6]
+    >>> survey = fedassay.new_survey(minimum_reports=2, examples=200, thresholds=0.5)
+    >>> labels, scores = [0, 1, 1, 0] * 10, [0.2, 0.7, 0.4, 0.6] * 10
     >>> policy = fedassay.ClientPolicy(exact_sums=True)
     >>> answers = [fedassay.answer(survey, labels, scores, policy=policy) for _ in range(9)]
     >>> result = fedassay.tally_answers(survey, answers)
     >>> print(result["recall@0.5"])
-    0.500 [0.290, 0.710]
-    >>> round(result.to_dict()["roc_auc"], 2)
-    0.75
+    0.500 [0.428, 0.572]
+    >>> round(result.to_dict()["accuracy_at_0.5"], 2)
+    0.5
     """
 
     survey: Survey
@@ -102,13 +102,26 @@ class Assessment:
 
     @cached_property
     def _estimates(self) -> dict[str, Estimate]:
-        return named_metrics(self._histogram, self.thresholds, buckets=self.decode_options.buckets)
+        found = named_metrics(self._histogram, self.thresholds, buckets=self.decode_options.buckets)
+        return {name: self._said(estimate) for name, estimate in found.items()}
+
+    def _said(self, estimate: Estimate) -> Estimate:
+        """The same, with what helps where merged cells are too coarse."""
+        smallest = self.survey.smallest_cell
+        if not (smallest and isinstance(estimate, TooCoarse)):
+            return estimate
+        remedy = (
+            f"Each cell holds at least {smallest:,} of either label; more rows, or a smaller "
+            "--smallest-cell where rules allow it, would tell."
+        )
+        return replace(estimate, reason=estimate.reason.replace(FINER, remedy))
 
     def __getitem__(self, name: str) -> Estimate:
         """One metric by name; those at a threshold, such as precision@0.3, at any."""
         if name in self._estimates:
             return self._estimates[name]
-        return named_metric(self._histogram, name, buckets=self.decode_options.buckets)
+        buckets = self.decode_options.buckets
+        return self._said(named_metric(self._histogram, name, buckets=buckets))
 
     def __iter__(self) -> Iterator[str]:
         """The names of the metrics."""

@@ -168,7 +168,7 @@ def is_nested_edge(threshold: float) -> bool:
 
 
 def ignorance(begin: float, end: float) -> float:
-    """Half by width, half by octaves of the distance from 0 and 1, down to 1e-12.
+    """Half by width, half by octaves of the distance from 0 and 1, down to 2^-52.
 
     >>> round(ignorance(0.0, 1.0), 12)
     1.0
@@ -178,7 +178,7 @@ def ignorance(begin: float, end: float) -> float:
 
 
 def _log_length(begin: float, end: float) -> float:
-    return max(log(max(end, _FINEST)) - log(max(begin, _FINEST)), 0.0)
+    return max(log(max(end, EPS)) - log(max(begin, EPS)), 0.0)
 
 
 def mass_of(scores: FloatArray, weights: FloatArray) -> Mass:

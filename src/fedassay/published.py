@@ -87,15 +87,25 @@ def published_sites(
 
     Sites with fewer rows of a label than the smallest cell are held back, and as many more, the
     smallest first, as it takes that those held back have enough together: or else the sum less
-    the others would be theirs. Edges are kept only where all held back together could show them.
+    the others would be theirs. All that are shown have the same cells, in which each of them has
+    enough, and those held back together too: the sum less one of two sites is the other.
 
     Guarantee: that of `published`, for every sum and difference of the shown and of all together.
 
-    >>> published_sites(Survey(
-    ...     privacy=Privacy.SECURE, grid=Grid.uniform(1), hierarchy=Hierarchy.flat(1),
+    >>> from fedassay.grid import Grid
+    >>> from fedassay.hierarchy import Hierarchy
+    >>> from fedassay.mechanisms import Exact, Privacy
+    >>> survey = Survey(
+    ...     privacy=Privacy.SECURE, grid=Grid.uniform(2), hierarchy=Hierarchy.flat(2),
     ...     mechanisms=(Exact(),), smallest_cell=10,
-    ... ), {})
-    ({}, ())
+    ... )
+    >>> counts = {"north": [30, 40, 50, 60], "south": [20, 20, 20, 20], "tiny": [1, 1, 1, 1]}
+    >>> tallies = {
+    ...     name: Tally(survey.fingerprint, (1,), np.array(each)) for name, each in counts.items()
+    ... }
+    >>> shown, held_back = published_sites(survey, tallies)
+    >>> list(shown), held_back
+    (['north'], ('tiny', 'south'))
     """
     smallest = survey.smallest_cell
     if not smallest:
@@ -108,15 +118,12 @@ def published_sites(
     while back and shown and rest.sum(axis=1).min() < smallest:
         back.append(shown.pop(0))
         rest = rest + counts[back[-1]]
-    allowed = np.arange(len(survey.grid.edges))
-    if back:
-        allowed = publishable_edges(survey.grid.edges, rest, smallest)
-    merged: dict[str, Tally] = {}
-    for name in tallies:
-        if name in shown:
-            own = publishable_edges(survey.grid.edges, counts[name], smallest)
-            merged[name] = _merged(survey, tallies[name], np.intersect1d(own, allowed))
-    return merged, tuple(back)
+    parts = [counts[name] for name in shown] + ([rest] if back else [])
+    kept = np.arange(len(survey.grid.edges))
+    for part in parts:
+        kept = np.intersect1d(kept, publishable_edges(survey.grid.edges, part, smallest))
+    merged = {name: _merged(survey, tallies[name], kept) for name in tallies if name in shown}
+    return dict(merged), tuple(back)
 
 
 def published_json(tally: Tally) -> dict[str, Any]:

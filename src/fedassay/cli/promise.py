@@ -72,9 +72,8 @@ def _option_that_allows(survey: Survey, policy: ClientPolicy) -> str:
         if not policy.exact_sums:
             return " Or answer it knowingly: --exact-sums."
         smaller = policy.smallest_cell > max(survey.smallest_cell, 1)
-        return (
-            f" Or answer it knowingly: --smallest-cell {survey.smallest_cell}." if smaller else ""
-        )
+        knowingly = f" Or answer it knowingly: --smallest-cell {survey.smallest_cell}."
+        return knowingly if smaller else ""
     most: Fraction = policy.largest_epsilon or default_epsilon(survey.privacy)
     if most < survey.total_epsilon <= CEILING:
         return f" Or answer it knowingly: --largest-epsilon {survey.total_epsilon}."

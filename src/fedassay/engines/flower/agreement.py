@@ -20,8 +20,8 @@ _MOST_DIGESTS = 10_000
 _MOST_REASON = 400
 _KEYS = (
     "format", "data-folder", "data-id", "largest-epsilon", "budget", "reason", "exact-sums",
-    "smallest-cell", "smallest-cohort", "colluders", "model-digests", "again", "trusted-server", "identity",
-    "roster",
+    "smallest-cell", "smallest-cohort", "colluders", "model-digests", "again", "trusted-server",
+    "identity", "roster",
 )  # fmt: skip
 LARGEST_EPSILON = Fraction(1)
 """What a site spends on one survey, per unit and under every privacy model, unless it says why."""
