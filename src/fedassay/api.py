@@ -319,7 +319,7 @@ def load(path: str | Path) -> Survey | Assessment | Calibrator | KeptTally:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     fedassay.new_survey().save(f"{folder}/survey.json")
     ...     fedassay.load(f"{folder}/survey.json")
-    <Survey ...: secure, 100 cells>
+    <Survey ...: secure, 200 cells>
     """
     place = as_path(path)
     if is_tally_file(place):

@@ -49,7 +49,7 @@ PAPER_HEIGHT = 10
 PAPER_BUCKETS = 100
 _REFERENCE_CELLS = 2**12
 _SHORTLIST = 6
-_ROOM = 10
+_ROOM = 5
 _FEWEST_NESTED = 8
 _QUICKLY = 2
 # Grids that stand for all when one survey is compared with two.
@@ -195,12 +195,12 @@ def _exact_grid(request: SurveyRequest) -> Grid:
 
 
 def nested_cells(rows: int, smallest: int) -> int:
-    """So many cells that one holds ten times the smallest on average, and few hold fewer.
+    """So many cells that one holds five times the smallest on average, and few hold fewer.
 
     Whoever adds up sees the sums before they are merged. Scores crowd, though, and nobody knows
     where beforehand: some cells will hold fewer, unless a reference says where scores lie.
 
     >>> nested_cells(100_000, 10), nested_cells(500, 10)
-    (1000, 8)
+    (2000, 10)
     """
     return min(max(rows // (_ROOM * smallest), _FEWEST_NESTED), MOST_NESTED_CELLS)
