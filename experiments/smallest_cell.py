@@ -63,8 +63,8 @@ def page(tables: list[Scored], trials: int, quick: bool) -> Iterator[str]:
         "does at 100,000 rows. With few positives cells are as wide as it takes to find k of "
         "them, and what it costs comes near the sampling error, or passes it where few positives "
         "have low scores; intervals count it. Where cells are too few to tell there is no answer, "
-        "and the sentence says so. A grid that is chosen before anybody looked cannot have the same "
-        "number of rows in every cell: some hold few, mostly of the rarer label. A reference "
+        "and the sentence says so. A grid that is chosen before anybody looked cannot have the "
+        "same number of rows in every cell: some hold few, mostly of the rarer label. A reference "
         "(`--reference last-month.json`) says where scores lie and makes such cells rarer."
     )
 

@@ -48,8 +48,7 @@ class SurveySettings(TypedDict, total=False):
     """Weights of the levels, top down, such as (2, 1)."""
     buckets: int
     colluders: int
-    smallest_cell: int
-    """Of exact sums no smaller count is published: 10 unless said otherwise, 0 for any."""
+    smallest_cell: int  # of exact sums, that is published; 0 for any
     unit: UnitKind | Unit | str
     max_examples: int
     minimum_reports: int
@@ -247,8 +246,7 @@ def reference_of(assessment: Assessment, *, is_simulated: bool = False) -> Examp
     if assessment.survey.is_exact and not assessment.survey.smallest_cell and not is_simulated:
         raise SettingInvalid(
             "a survey made after an exact assessment publishes quantiles of its rows; found one "
-            "without noise and without a smallest cell. Use a differentially private assessment, "
-            "one with a smallest cell, or public scores."
+            "without noise or smallest cell. Use a differentially private one, or public scores."
         )
     return reference_from(assessment.histogram())
 

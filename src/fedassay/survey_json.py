@@ -123,7 +123,7 @@ def _survey(fields: Fields) -> Survey:
         allow_empty=allow_empty,
         model_digest=None if fields.get("model_digest") is None else fields.text("model_digest"),
         smallest_cell=fields.integer("smallest_cell", 2, MOST_SMALLEST_CELL)
-        if fields.has("smallest_cell")
+        if fields.get("format") == SMALLEST_CELL_FORMAT
         else 0,
         step=step_from_json(fields.inside("step")) if fields.has("step") else None,
     )

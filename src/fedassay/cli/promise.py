@@ -69,11 +69,10 @@ def agreed_policy(
 def _option_that_allows(survey: Survey, policy: ClientPolicy) -> str:
     """What to type, where it is this client's to allow."""
     if survey.total_epsilon is None:
-        if not policy.exact_sums:
-            return " Or answer it knowingly: --exact-sums."
-        smaller = policy.smallest_cell > max(survey.smallest_cell, 1)
-        knowingly = f" Or answer it knowingly: --smallest-cell {survey.smallest_cell}."
-        return knowingly if smaller else ""
+        options = [] if policy.exact_sums else ["--exact-sums"]
+        if policy.smallest_cell > max(survey.smallest_cell, 1):
+            options.append(f"--smallest-cell {survey.smallest_cell}")
+        return f" Or answer it knowingly: {' '.join(options)}." if options else ""
     most: Fraction = policy.largest_epsilon or default_epsilon(survey.privacy)
     if most < survey.total_epsilon <= CEILING:
         return f" Or answer it knowingly: --largest-epsilon {survey.total_epsilon}."
