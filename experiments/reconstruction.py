@@ -20,12 +20,13 @@ from experiments.page import markdown_table, run, say
 from fedassay.decoding import DecodeOptions, decode
 from fedassay.examples import Examples, FloatArray, ScoredClients
 from fedassay.histogram import ScoreHistogram
+from fedassay.level_policy import OneLevel
 from fedassay.mechanisms import LocalMechanism, Neighbours, Privacy
 from fedassay.planning.request import SurveyRequest
 from fedassay.planning.search import design_survey
 from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation.simulate import tally_clients
-from fedassay.survey import OneLevel, Survey
+from fedassay.survey import Survey
 
 _ROWS = 2000
 

@@ -10,8 +10,10 @@ import numpy as np
 
 from fedassay.errors import SurveyRefused
 from fedassay.examples import IntArray
+from fedassay.level_policy import OneLevel
 from fedassay.mechanisms import LocalMechanism, Polya
-from fedassay.survey import OneLevel, Survey
+from fedassay.mechanisms.sampling import Dice
+from fedassay.survey import Survey
 from fedassay.wire import row_bytes
 
 MOST_DRAWS = 2**20
@@ -108,6 +110,16 @@ def check_bytes(survey: Survey, reports: int) -> None:
         )
 
 
+def check_published(survey: Survey, smallest: int) -> None:
+    """Raise `SurveyRefused` when exact counts below a client's smallest are published."""
+    if smallest > max(survey.smallest_cell, 1):
+        raise SurveyRefused(
+            f"this client lets no count below {smallest} be published; the survey publishes "
+            f"counts from {max(survey.smallest_cell, 1)} on. Start one with --smallest-cell "
+            f"{smallest}."
+        )
+
+
 def check_cells(survey: Survey, rows: int, smallest: int) -> None:
     """Raise `SurveyRefused` when exact sums have too many cells for a client's rows.
 
@@ -126,3 +138,18 @@ def check_cells(survey: Survey, rows: int, smallest: int) -> None:
             f"if the {honest} clients that the survey waits for have as many rows as this one. "
             f"{fewer} (--examples says for how many rows it is), or raise its minimum_reports."
         )
+
+
+def at_most(leaf_counts: IntArray, most: int, dice: Dice) -> IntArray:
+    """Keep `most` of a client's examples, chosen uniformly, where it has more."""
+    flat = leaf_counts.ravel()
+    total = int(flat.sum())
+    if total <= most:
+        return leaf_counts
+    chosen: set[int] = set()
+    # Floyd's sampling without replacement: uniform over subsets, one draw for each member.
+    for last in range(total - most, total):
+        rank = dice.below(last + 1)
+        chosen.add(last if rank in chosen else rank)
+    cells = np.searchsorted(np.cumsum(flat), sorted(chosen), side="right")
+    return np.bincount(cells, minlength=flat.size).reshape(leaf_counts.shape)

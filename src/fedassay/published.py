@@ -16,7 +16,7 @@ from fedassay.examples import FloatArray, IntArray
 from fedassay.files import Fields
 from fedassay.nesting import publishable_edges
 from fedassay.survey import Survey
-from fedassay.tally import Tally
+from fedassay.tally import MOST_SITE_COUNTERS, Tally
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -134,6 +134,8 @@ def published_json(tally: Tally) -> dict[str, Any]:
     }
     if isinstance(tally, MergedTally):
         content["kept"] = tally.kept.tolist()
+    if tally.sites:
+        content["sites"] = {name: each.tolist() for name, each in tally.sites.items()}
     return content
 
 
@@ -142,7 +144,8 @@ def published_from_json(fields: Fields, survey: Survey, where: str) -> Tally:
     reports = fields.integers("reports", survey.hierarchy.levels)
     if not survey.smallest_cell:
         counters = np.array(fields.integers("counters", survey.hierarchy.width), np.int64)
-        return Tally.checked(survey, reports=reports, counters=counters, where=where)
+        sites = _read_sites(fields, survey, where) if fields.has("sites") else None
+        return Tally.checked(survey, reports=reports, counters=counters, sites=sites, where=where)
     kept = np.array(fields.integers("kept", survey.grid.cells + 1), np.int64)
     ends = [0, survey.grid.cells]
     if len(kept) < 2 or [kept[0], kept[-1]] != ends or not (np.diff(kept) > 0).all():
@@ -161,3 +164,15 @@ def published_from_json(fields: Fields, survey: Survey, where: str) -> Tally:
     spread[:, kept[:-1]] = counters.reshape(2, -1)
     whole = Tally.checked(survey, reports=reports, counters=spread.ravel(), where=where)
     return MergedTally(whole.fingerprint, whole.reports, counters, kept=kept)
+
+
+def _read_sites(fields: Fields, survey: Survey, where: str) -> dict[str, IntArray]:
+    """Every site's counters, from a file that a stranger may have written."""
+    width, listed = survey.hierarchy.width, fields.get("sites")
+    if not isinstance(listed, dict) or len(listed) * width > MOST_SITE_COUNTERS:
+        raise FileInvalid(
+            f'{where}: "sites" holds at most {MOST_SITE_COUNTERS:,} counters by name; found '
+            "something else."
+        )
+    inside = Fields(listed, f"{where}, sites")
+    return {name: np.array(inside.integers(name, width), np.int64) for name in listed}

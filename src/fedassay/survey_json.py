@@ -14,18 +14,19 @@ from fedassay.files import (
 )
 from fedassay.grid import Grid
 from fedassay.hierarchy import MAX_LEVELS
-from fedassay.mechanisms import MECHANISMS, AnyMechanism, LevelSetting, Privacy, Unit, UnitKind
+from fedassay.level_policy import EveryLevel, LevelPolicy, OneLevel
+from fedassay.mechanisms import (
+    MECHANISMS,
+    AnyMechanism,
+    Keep,
+    LevelSetting,
+    Privacy,
+    Unit,
+    UnitKind,
+)
 from fedassay.mechanisms.law import MAX_EXAMPLES
 from fedassay.nesting import MOST_SMALLEST_CELL
-from fedassay.survey import (
-    MAX_CLIENTS,
-    SMALLEST_CELL_FORMAT,
-    SURVEY_FORMATS,
-    EveryLevel,
-    LevelPolicy,
-    OneLevel,
-    Survey,
-)
+from fedassay.survey import MAX_CLIENTS, SMALLEST_CELL_FORMAT, SURVEY_FORMATS, Survey
 from fedassay.survey_steps import step_from_json
 
 MAX_SURVEY_BYTES = 4 * 2**20
@@ -81,7 +82,8 @@ def survey_from_json(content: object, *, where: str = "survey") -> Survey:
     fields.only(
         "format", "privacy", "grid", "hierarchy", "level_policy", "mechanisms", "unit",
         "minimum_reports", "colluders", "allow_empty", "model_digest",
-        *(["step"] if fields.has("step") else []), *(["smallest_cell"] if merges else []),
+        *(name for name in ("step", "sum_only") if fields.has(name)),
+        *(["smallest_cell"] if merges else []),
     )  # fmt: skip
     try:
         survey = _survey(fields)
@@ -102,17 +104,18 @@ def _survey(fields: Fields) -> Survey:
     minimum = fields.integer("minimum_reports", 1, MAX_CLIENTS)
     colluders = fields.integer("colluders", 0, minimum - 1)
     allow_empty = fields.boolean("allow_empty")
+    privacy = fields.one_of(Privacy, "privacy")
     settings = [
         LevelSetting(
             cells,
             unit.sensitivity * hierarchy.largest_weight(level),
-            minimum - colluders,
+            privacy.noise_shares(minimum - colluders),
             allow_empty,
         )
         for level, cells in enumerate(hierarchy.cells_per_level)
     ]
     return Survey(
-        privacy=fields.one_of(Privacy, "privacy"),
+        privacy=privacy,
         grid=grid,
         hierarchy=hierarchy,
         mechanisms=_mechanisms(fields, hierarchy, settings),
@@ -125,6 +128,7 @@ def _survey(fields: Fields) -> Survey:
         smallest_cell=fields.integer("smallest_cell", 2, MOST_SMALLEST_CELL)
         if fields.get("format") == SMALLEST_CELL_FORMAT
         else 0,
+        sum_only=fields.boolean("sum_only") if fields.has("sum_only") else False,
         step=step_from_json(fields.inside("step")) if fields.has("step") else None,
     )
 
@@ -164,6 +168,8 @@ def _level_policy(fields: Fields) -> LevelPolicy:
 
 
 def _unit(fields: Fields) -> Unit:
-    fields.only("kind", "max_examples")
     kind = fields.one_of(UnitKind, "kind")
-    return Unit(kind, fields.integer("max_examples", 1, MAX_EXAMPLES))
+    is_patient = kind is UnitKind.PATIENT
+    fields.only("kind", "max_examples", *(["keep"] if is_patient else []))
+    keep = fields.one_of(Keep, "keep") if is_patient else Keep.RANDOM
+    return Unit(kind, fields.integer("max_examples", 1, MAX_EXAMPLES), keep)

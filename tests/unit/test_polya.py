@@ -27,7 +27,7 @@ from fedassay import (
     Unit,
 )
 from fedassay.cli.app import app
-from fedassay.client import OPEN_POLICY, Answer, answer, answer_counts, at_most, make_answer
+from fedassay.client import OPEN_POLICY, Answer, answer, answer_counts, make_answer
 from fedassay.decoding import decode
 from fedassay.engines.report_files import write_answer
 from fedassay.errors import (
@@ -38,6 +38,8 @@ from fedassay.errors import (
     TooFewReports,
 )
 from fedassay.level_draw import choose_level
+from fedassay.level_policy import OneLevel
+from fedassay.limits import at_most
 from fedassay.mechanisms import Polya, UnitKind
 from fedassay.mechanisms.sampling import Dice
 from fedassay.planning.request import (
@@ -45,7 +47,6 @@ from fedassay.planning.request import (
 )
 from fedassay.planning.search import design_survey
 from fedassay.randomness import SimulatedRandomness
-from fedassay.survey import OneLevel
 from fedassay.survey_json import load_survey, survey_from_json
 from fedassay.tally_file import KeptTally, State
 from fedassay.wire import Message, Report

@@ -71,6 +71,7 @@ def plan(
     minimum_reports: options.MinimumOption = None,
     colluders: options.ColludersOption = 0,
     smallest_cell: options.SmallestCellOption = None,
+    sum_only: options.SumOnlyOption = False,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw error against clients.")
     ] = None,
@@ -137,6 +138,7 @@ def plan(
         minimum_reports=minimum_reports,
         colluders=colluders,
         smallest_cell=smallest_cell,
+        sum_only=sum_only,
     )
     check_start(request, target_error)
     if pipeline is not None:
