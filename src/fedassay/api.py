@@ -94,7 +94,9 @@ def simulate(
         privacy=privacy,
         epsilon=epsilon,
         clients=cohort.clients,
-        smallest_cell=simulated_smallest(preset, settings.get("smallest_cell")),
+        smallest_cell=simulated_smallest(
+            preset, settings.get("height"), settings.get("smallest_cell")
+        ),
         dropouts=settings.get("dropouts", Fraction(0)),
         thresholds=points,
         reference=reference,

@@ -176,7 +176,7 @@ def simulate_command(
         unit=asked_unit,
         minimum_reports=minimum_reports,
         colluders=colluders,
-        smallest_cell=simulated_smallest(preset, smallest_cell),
+        smallest_cell=simulated_smallest(preset, height, smallest_cell),
         sum_only=sum_only,
     )
     check_sites(privacy, cohort)

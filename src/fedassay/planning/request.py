@@ -152,13 +152,14 @@ class SurveyRequest:
         return max(floor(clients * (1 - self.dropouts)), min(clients, self.colluders + 1), 2)
 
 
-def simulated_smallest(preset: Preset, smallest_cell: int | None) -> int | None:
-    """A simulation's smallest cell: none with the paper's preset, whose grid is not nested.
+def simulated_smallest(preset: Preset, height: int | None, smallest_cell: int | None) -> int | None:
+    """A simulation's smallest cell: none on the paper's grid and on even ones, as it then says.
 
-    >>> simulated_smallest(Preset.PAPER, None), simulated_smallest(Preset.DEFAULT, 5)
+    >>> simulated_smallest(Preset.PAPER, None, None), simulated_smallest(Preset.DEFAULT, None, 5)
     (0, 5)
     """
-    return 0 if smallest_cell is None and preset is Preset.PAPER else smallest_cell
+    is_even = preset is Preset.PAPER or height is not None
+    return 0 if smallest_cell is None and is_even else smallest_cell
 
 
 def check_request(request: SurveyRequest) -> None:
