@@ -5,7 +5,7 @@ cells hold at least the survey's smallest cell of each label, an exact 0 include
 label in a cell is as telling as one. No difference of two files of the same rows holds fewer.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -77,7 +77,9 @@ def published(survey: Survey, tally: Tally) -> Tally:
 def _merged(survey: Survey, tally: Tally, kept: IntArray) -> MergedTally:
     (counts,) = tally.per_level(survey)
     sums = np.add.reduceat(counts, kept[:-1], axis=1)
-    return MergedTally(tally.fingerprint, tally.reports, sums.ravel(), kept=kept)
+    return MergedTally(
+        tally.fingerprint, tally.reports, sums.ravel(), moments=tally.moments, kept=kept
+    )
 
 
 def published_sites(
@@ -126,6 +128,30 @@ def published_sites(
     return dict(merged), tuple(back)
 
 
+def merged_in_words(survey: Survey, edges: FloatArray, thresholds: Sequence[float]) -> str:
+    """How a smallest cell was kept, or that exact sums have none; nothing where noise is."""
+    if not survey.is_exact:
+        return ""
+    if not survey.smallest_cell:
+        return " Any count is published, single rows too: there is no smallest cell."
+    note = (
+        f" {survey.grid.cells:,} cells were merged into {len(edges) - 1:,} of at least "
+        f"{survey.smallest_cell:,} of each label."
+    )
+    inside = [f"{point:g}" for point in thresholds if 0.0 < point < 1.0 and point not in edges]
+    if inside:
+        note += f" Inside a cell, and read between its edges: {', '.join(inside)}."
+    return note
+
+
+def coarse_in_words(survey: Survey) -> str:
+    """What helps where merged cells are too coarse."""
+    return (
+        f"Each cell holds at least {survey.smallest_cell:,} of either label; more rows, or a "
+        "smaller --smallest-cell where rules allow it, would tell."
+    )
+
+
 def published_json(tally: Tally) -> dict[str, Any]:
     """The sums as a file holds them, with the edges that were kept where cells were merged."""
     content: dict[str, Any] = {
@@ -139,13 +165,17 @@ def published_json(tally: Tally) -> dict[str, Any]:
     return content
 
 
-def published_from_json(fields: Fields, survey: Survey, where: str) -> Tally:
+def published_from_json(
+    fields: Fields, survey: Survey, where: str, *, moments: IntArray | None = None
+) -> Tally:
     """Rebuild a published tally from untrusted JSON; a smaller cell than promised is refused."""
     reports = fields.integers("reports", survey.hierarchy.levels)
     if not survey.smallest_cell:
         counters = np.array(fields.integers("counters", survey.hierarchy.width), np.int64)
         sites = _read_sites(fields, survey, where) if fields.has("sites") else None
-        return Tally.checked(survey, reports=reports, counters=counters, sites=sites, where=where)
+        return Tally.checked(
+            survey, reports=reports, counters=counters, sites=sites, moments=moments, where=where
+        )
     kept = np.array(fields.integers("kept", survey.grid.cells + 1), np.int64)
     ends = [0, survey.grid.cells]
     if len(kept) < 2 or [kept[0], kept[-1]] != ends or not (np.diff(kept) > 0).all():
@@ -162,8 +192,10 @@ def published_from_json(fields: Fields, survey: Survey, where: str) -> Tally:
     # What holds for the whole grid's sums is checked on sums of the same totals.
     spread = np.zeros((2, survey.grid.cells), np.int64)
     spread[:, kept[:-1]] = counters.reshape(2, -1)
-    whole = Tally.checked(survey, reports=reports, counters=spread.ravel(), where=where)
-    return MergedTally(whole.fingerprint, whole.reports, counters, kept=kept)
+    whole = Tally.checked(
+        survey, reports=reports, counters=spread.ravel(), moments=moments, where=where
+    )
+    return MergedTally(whole.fingerprint, whole.reports, counters, moments=whole.moments, kept=kept)
 
 
 def _read_sites(fields: Fields, survey: Survey, where: str) -> dict[str, IntArray]:

@@ -27,6 +27,7 @@ from fedassay.mechanisms import (
 from fedassay.mechanisms.law import MAX_EXAMPLES
 from fedassay.nesting import MOST_SMALLEST_CELL
 from fedassay.survey import MAX_CLIENTS, SMALLEST_CELL_FORMAT, SURVEY_FORMATS, Survey
+from fedassay.survey_moments import SiteMoments
 from fedassay.survey_steps import step_from_json
 
 MAX_SURVEY_BYTES = 4 * 2**20
@@ -82,7 +83,7 @@ def survey_from_json(content: object, *, where: str = "survey") -> Survey:
     fields.only(
         "format", "privacy", "grid", "hierarchy", "level_policy", "mechanisms", "unit",
         "minimum_reports", "colluders", "allow_empty", "model_digest",
-        *(name for name in ("step", "sum_only") if fields.has(name)),
+        *(name for name in ("step", "sum_only", "moments") if fields.has(name)),
         *(["smallest_cell"] if merges else []),
     )  # fmt: skip
     try:
@@ -130,6 +131,7 @@ def _survey(fields: Fields) -> Survey:
         else 0,
         sum_only=fields.boolean("sum_only") if fields.has("sum_only") else False,
         step=step_from_json(fields.inside("step")) if fields.has("step") else None,
+        moments=SiteMoments.from_json(fields.inside("moments")) if fields.has("moments") else None,
     )
 
 

@@ -17,10 +17,12 @@ from fedassay.cli.demo import demo
 from fedassay.cli.federation import federation_app
 from fedassay.cli.ledger import app as ledger_app
 from fedassay.cli.plan import plan
+from fedassay.cli.report import report
 from fedassay.cli.show import show
 from fedassay.cli.simulate import simulate_command
 from fedassay.cli.survey import new_survey, show_survey
 from fedassay.cli.tally import merge, tally
+from fedassay.cli.withdraw import withdraw
 from fedassay.errors import FedassayError
 
 app = typer.Typer(
@@ -43,7 +45,9 @@ app.add_typer(federation_app, name="federation")
 app.command("answer")(answer)
 app.command("tally")(tally)
 app.command("merge")(merge)
+app.command("withdraw")(withdraw)
 app.command("show")(show)
+app.command("report")(report)
 app.command("check")(check)
 app.command("compare")(compare)
 app.command("calibrate")(calibrate)

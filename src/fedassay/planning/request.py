@@ -23,6 +23,7 @@ from fedassay.examples import Examples, FloatArray, checked_scores
 from fedassay.mechanisms import Privacy, Unit, UnitKind, check_epsilon
 from fedassay.nesting import MOST_SMALLEST_CELL
 from fedassay.survey import MAX_CLIENTS
+from fedassay.survey_moments import FEWEST_HONEST, SiteMoments
 
 SMALLEST_CELL = 10
 """Of exact sums, unless a survey says otherwise: what hospitals' rules ask for."""
@@ -96,6 +97,8 @@ class SurveyRequest:
     level_by_hash: bool = False
     model_digest: str | None = None
     sum_only: bool = False
+    site_moments: bool = False
+    """Whether sites add moments of their metrics to exact sums, so that their spread shows."""
     """Under site privacy: whether nobody may see more than the sum over sites all the same."""
 
     def __post_init__(self) -> None:
@@ -207,7 +210,7 @@ def _check_types(request: SurveyRequest) -> None:
     require_member(request.levels, LevelChoice, "a request's levels", door=door)
     require_member(request.steps, Steps, "a request's steps", door=door)
     require_type(request.unit, Unit, "a request's unit", "Write Unit(UnitKind.CLIENT, 10).")
-    for name in ("allow_empty", "level_by_hash", "sum_only"):
+    for name in ("allow_empty", "level_by_hash", "sum_only", "site_moments"):
         require_type(getattr(request, name), bool, f"a request's {name}", "Pass True or False.")
     require_type(request.thresholds, tuple, "a request's thresholds", "Write them as (0.5,).")
     if request.budget is not None:
@@ -280,19 +283,16 @@ def _check_contradictions(request: SurveyRequest) -> None:
             f"a first survey finds where scores lie; {request.fixes_levels} does not go with two "
             "steps. Drop it, or use steps=1 (--steps 1)."
         )
-    if request.privacy.spends_epsilon and (request.smallest_cell or 0) > 1:
-        raise SettingInvalid(
-            f"a smallest cell is for exact sums; found one with {request.privacy.value} privacy, "
-            "whose noise protects single rows. Leave it out."
-        )
+    _check_smallest(request)
     if request.sum_only and request.privacy is not Privacy.SITE:
         raise SettingInvalid(
             "sum_only goes with site privacy, where a report might be seen; found it with "
             f"{request.privacy.value} privacy. Drop it, or choose site privacy."
         )
+    if request.site_moments:
+        SiteMoments().check(request.privacy, honest=FEWEST_HONEST, on_one_level=False)
     match request.privacy:
         case Privacy.SECURE:
-            _check_smallest(request)
             if request.epsilon is not None:
                 raise SettingInvalid(
                     "exact sums spend no epsilon; found one. "
@@ -311,7 +311,12 @@ def _check_contradictions(request: SurveyRequest) -> None:
 
 
 def _check_smallest(request: SurveyRequest) -> None:
-    """Exact sums with a smallest cell are asked on cells of one nesting."""
+    """A smallest cell goes with exact sums, and these are then asked on one nesting of cells."""
+    if request.privacy.spends_epsilon and (request.smallest_cell or 0) > 1:
+        raise SettingInvalid(
+            f"a smallest cell is for exact sums; found one with {request.privacy.value} privacy, "
+            "whose noise protects single rows. Leave it out."
+        )
     given = "the paper preset" if request.preset is Preset.PAPER else "a height"
     if request.smallest and (request.preset is Preset.PAPER or request.height is not None):
         raise SettingInvalid(
