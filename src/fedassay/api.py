@@ -16,9 +16,11 @@ from fedassay.api_columns import Column, as_table
 from fedassay.api_inputs import (
     NewSurveySettings,
     Number,
+    ReportWords,
     Rows,
     SurveySettings,
     as_assessment,
+    as_details,
     as_thresholds,
     survey_request,
 )
@@ -42,6 +44,7 @@ from fedassay.planning.search import decode_options_for, design_survey
 from fedassay.planning.second_survey import second_survey
 from fedassay.planning.solve import Target
 from fedassay.randomness import SystemRandomness
+from fedassay.report.page import write_report as write_page
 from fedassay.simulation.result import SimulatedAssessment, simulated_assessment
 from fedassay.simulation.simulate import check_sites, counted_rows
 from fedassay.survey import MAX_CLIENTS, SURVEY_FORMAT, Survey
@@ -319,6 +322,31 @@ def plan(
     )
     check_start(request, target_error)
     return make_plan(request, goal, thresholds=points, progress=lambda _: None)
+
+
+def write_report(
+    result: Assessment | str | Path,
+    path: str | Path,
+    *,
+    calibrator: Calibrator | str | Path | None = None,
+    **words: Unpack[ReportWords],
+) -> Path:
+    """Write one self-contained page about an assessment, for people who will never run this.
+
+    Words that only people know (title, model, outcome, population, period, invited) stand in it
+    as they are given. Returns where the page is.
+
+    >>> import fedassay, tempfile
+    >>> result = fedassay.simulate([0, 1, 0, 1] * 50, [0.1, 0.3, 0.6, 0.9] * 50, seed=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     fedassay.write_report(result, f"{folder}/report.html", outcome="rain").name
+    'report.html'
+    """
+    place, details = as_path(path), as_details(words)
+    assessment = Assessment.load(result) if isinstance(result, str | Path) else result
+    fitted = Calibrator.load(calibrator) if isinstance(calibrator, str | Path) else calibrator
+    write_page(assessment, place, calibrator=fitted, details=details)
+    return place
 
 
 def load(path: str | Path) -> Survey | Assessment | Calibrator | KeptTally:

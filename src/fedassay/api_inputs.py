@@ -32,6 +32,7 @@ from fedassay.files import as_path, parse_fraction, read_json
 from fedassay.mechanisms import Keep, Privacy, Unit, UnitKind
 from fedassay.planning.boundaries import reference_from
 from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest
+from fedassay.report.material import ReportDetails
 from fedassay.tables.reading import Columns, read_clients, read_reference
 
 Number = int | float | Fraction | Decimal | str
@@ -64,6 +65,17 @@ class SurveySettings(TypedDict, total=False):
     sum_only: bool
     """Under site privacy: whether nobody may see more than the sum over sites all the same."""
     model_digest: str
+
+
+class ReportWords(TypedDict, total=False):
+    """What only people know of an assessment; all may be left out."""
+
+    title: str
+    model: str
+    outcome: str
+    population: str
+    period: str
+    invited: int | None
 
 
 class NewSurveySettings(SurveySettings, total=False):
@@ -286,6 +298,14 @@ def is_assessment(value: object) -> bool:
     if isinstance(value, Assessment):
         return True
     return isinstance(value, str | os.PathLike) and as_path(value).suffix == ".json"
+
+
+def as_details(words: ReportWords) -> ReportDetails:
+    """What people say of an assessment, by names that a page has a place for."""
+    for name in words:
+        if name not in ReportWords.__annotations__:
+            raise SettingInvalid(unknown(name, ReportWords.__annotations__, "what a page is told"))
+    return ReportDetails(**words)
 
 
 def as_assessment(given: Assessment | str | Path) -> Assessment:

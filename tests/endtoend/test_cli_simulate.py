@@ -102,6 +102,7 @@ def test_out_keeps_results_that_show_can_read(run: Run, scores_csv: Path, tmp_pa
         "assessment.json",
         "simulation.json",
         "curves.png",
+        "report.html",
     }
     assert "roc_auc" in run("show", folder / "assessment.json").out
 

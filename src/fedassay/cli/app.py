@@ -17,6 +17,7 @@ from fedassay.cli.demo import demo
 from fedassay.cli.federation import federation_app
 from fedassay.cli.ledger import app as ledger_app
 from fedassay.cli.plan import plan
+from fedassay.cli.report import report
 from fedassay.cli.show import show
 from fedassay.cli.simulate import simulate_command
 from fedassay.cli.survey import new_survey, show_survey
@@ -44,6 +45,7 @@ app.command("answer")(answer)
 app.command("tally")(tally)
 app.command("merge")(merge)
 app.command("show")(show)
+app.command("report")(report)
 app.command("check")(check)
 app.command("compare")(compare)
 app.command("calibrate")(calibrate)

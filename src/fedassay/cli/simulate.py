@@ -29,6 +29,7 @@ from fedassay.planning.search import (
 )
 from fedassay.randomness import SimulatedRandomness
 from fedassay.report.charts import write_plots
+from fedassay.report.page import write_report
 from fedassay.simulation.heldout import HeldOut, held_out, split_clients
 from fedassay.simulation.simulate import (
     check_sites,
@@ -40,7 +41,8 @@ from fedassay.tables.reading import read_clients
 from fedassay.tables.sources import row_count
 
 SIMULATION_FORMAT = "fedassay.simulation/1"
-_RESULTS = ("assessment.json", "simulation.json", "curves.png")
+_PAGE = "report.html"
+_RESULTS = ("assessment.json", "simulation.json", "curves.png", _PAGE)
 
 _EXAMPLES = """
 [bold]Examples[/bold]
@@ -204,6 +206,7 @@ def simulate_command(
         print_calibration(voice, tested)
     if out_dir is not None:
         voice.say(f"\nWrote {plain(out_dir)}/: {', '.join(_RESULTS)}")
+        voice.say(f"To look at: {plain(out_dir / _PAGE)}")
 
 
 simulate_command.__doc__ = f"{simulate_command.__doc__}\n{_EXAMPLES}"
@@ -281,7 +284,7 @@ def print_calibration(voice: Voice, tested: HeldOut) -> None:
 
 
 def save_results(folder: Path, content: dict[str, Any], assessment: Assessment) -> None:
-    """Write the simulation, its last assessment, and curves."""
+    """Write the simulation, its last assessment, curves, and a page about it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -291,6 +294,7 @@ def save_results(folder: Path, content: dict[str, Any], assessment: Assessment) 
     write_json(folder / "simulation.json", content)
     assessment.save(folder / "assessment.json")
     write_plots(assessment, folder / "curves.png")
+    write_report(assessment, folder / _PAGE)
 
 
 def print_results(
