@@ -1,9 +1,8 @@
 """The assessment: what is released from a tally, with every estimate and its errors."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,8 @@ from fedassay.calibration import Calibrator, Method, fit
 from fedassay.checks import require_thresholds, require_type, unknown
 from fedassay.decoding import DecodeOptions, decode, decode_counters, require_enough
 from fedassay.errors import FileInvalid, SettingInvalid
-from fedassay.estimate import Estimate, NotEnoughData, TooCoarse
+from fedassay.estimate import Estimate
+from fedassay.estimate_json import estimates_json, tracker_name
 from fedassay.estimate_table import Exact, estimate_header, estimate_rows, reasons
 from fedassay.examples import IntArray
 from fedassay.files import Fields, as_path, read_json, write_json
@@ -22,6 +22,13 @@ from fedassay.mechanisms import Guarantee
 from fedassay.metrics import named_metrics
 from fedassay.metrics.named import headings, named_metric
 from fedassay.presentation import aligned, html_table, html_text
+from fedassay.sites.between import BetweenSites, SeenSites, SummedSites
+from fedassay.sites.displays import ForestDisplay
+from fedassay.sites.heterogeneity import Heterogeneity
+from fedassay.sites.moment_words import moments_by_metric, moments_from_json
+from fedassay.sites.random_effects import PoolOptions
+from fedassay.sites.recalibration_advice import RecalibrationAdvice, advise_recalibration
+from fedassay.sites.shown import sites_parts
 from fedassay.survey import Survey
 from fedassay.survey_json import survey_from_json
 from fedassay.survey_steps import SecondOfTwo
@@ -83,6 +90,48 @@ class Assessment:
     def histogram(self) -> ScoreHistogram:
         """The decoded tally; raises `TooFewReports` below the survey's minimum."""
         return self._histogram
+
+    @cached_property
+    def sites(self) -> BetweenSites | None:
+        """Its sites, each by itself or by sums of moments; None where neither may be known."""
+        if self.tally.sites:
+            return SeenSites(self.site_histograms())
+        if self.survey.moments is None:
+            return None
+        return SummedSites(
+            moments=moments_by_metric(self.survey, self.tally.moments),
+            most_sites=self.survey.moments.most_sites,
+            colluders=self.survey.colluders,
+        )
+
+    def heterogeneity(self, metric: str, options: PoolOptions | None = None) -> Heterogeneity:
+        """What differs between sites: mean, spread, and the interval for a new site."""
+        return self._known_sites().heterogeneity(metric, options)
+
+    def plot_sites(self, metric: str = "roc_auc", *, ax: Any = None) -> ForestDisplay:
+        """A forest plot of a metric at every site, where sites may be seen."""
+        sites = self._known_sites()
+        if not isinstance(sites, SeenSites):
+            raise SettingInvalid(
+                "a forest plot shows single sites; of these only sums of moments are known. Ask "
+                "with privacy site."
+            )
+        return sites.plot(metric, ax=ax)
+
+    def recalibration(self) -> RecalibrationAdvice:
+        """Whether scores should be recalibrated, and by site where sites may be seen."""
+        if isinstance(self.sites, SeenSites):
+            return self.sites.recalibration()
+        return advise_recalibration({"all": self._histogram})
+
+    def _known_sites(self) -> BetweenSites:
+        if self.sites is None:
+            raise SettingInvalid(
+                f"nothing is known of single sites under {self.survey.privacy.value} privacy as "
+                "this survey asked. Ask with privacy site (--privacy site), or for moments under "
+                "secure privacy (--site-moments)."
+            )
+        return self.sites
 
     def site_histograms(self) -> dict[str, ScoreHistogram]:
         """Each site's own counts, decoded, where sites may be seen; of both surveys, if two.
@@ -208,7 +257,11 @@ class Assessment:
             return self._waiting
         header = estimate_header(exact=self.exact)
         table = aligned(header, self._rows())
-        return "\n".join([self.headline, "", table, *reasons(self._estimates)])
+        parts = [
+            part if isinstance(part, str) else aligned(*part) for part in sites_parts(self.sites)
+        ]
+        above = "\n".join([self.headline, "", table, *reasons(self._estimates)])
+        return "\n\n".join([above, *parts])
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.reports:,} reports, {self.survey!r}>"
@@ -218,7 +271,12 @@ class Assessment:
             return html_text(self._waiting)
         header = estimate_header(exact=self.exact)
         table = html_table(header, self._rows())
-        return html_text(self.headline) + table + "".join(map(html_text, reasons(self._estimates)))
+        below = "".join(
+            html_text(part) if isinstance(part, str) else html_table(*part)
+            for part in sites_parts(self.sites)
+        )
+        why = "".join(map(html_text, reasons(self._estimates)))
+        return html_text(self.headline) + table + why + below
 
     def _rows(self) -> list[list[str]]:
         above = headings(self._estimates)
@@ -265,7 +323,7 @@ class Assessment:
         fields.only(
             "format", "survey", "reports", "counters", "decode_options", "thresholds",
             "guarantee", "estimates",
-            *(name for name in ("first", "sites") if fields.has(name)),
+            *(name for name in ("first", "sites", "moments") if fields.has(name)),
         )  # fmt: skip
         survey, tally = _read_counted(fields, where)
         thresholds = tuple(fields.numbers("thresholds", 10_000))
@@ -289,15 +347,6 @@ class Assessment:
         )
 
 
-def tracker_name(name: str) -> str:
-    """A metric's name with letters only that experiment trackers accept.
-
-    >>> tracker_name("recall@specificity=0.9")
-    'recall_at_specificity_0.9'
-    """
-    return name.replace("@", "_at_").replace("=", "_")
-
-
 def _one_report(survey: Survey, counters: IntArray) -> Tally:
     return Tally(survey.fingerprint, (1,) * survey.hierarchy.levels, counters)
 
@@ -305,11 +354,13 @@ def _one_report(survey: Survey, counters: IntArray) -> Tally:
 def _counted(assessment: Assessment) -> dict[str, Any]:
     """A survey and the sums of its reports, and the reports by site where they may be seen."""
     seen = {name: counters.tolist() for name, counters in assessment.tally.sites.items()}
+    moments = moments_by_metric(assessment.survey, assessment.tally.moments)
     return {
         "survey": assessment.survey.to_json(),
         "reports": list(assessment.tally.reports),
         "counters": assessment.tally.counters.tolist(),
         **({"sites": seen} if seen else {}),
+        **({"moments": moments} if moments else {}),
     }
 
 
@@ -320,6 +371,7 @@ def _read_counted(fields: Fields, where: str) -> tuple[Survey, Tally]:
         reports=fields.integers("reports", survey.hierarchy.levels),
         counters=np.array(fields.integers("counters", survey.hierarchy.width), np.int64),
         sites=_read_sites(fields, survey, where) if fields.has("sites") else None,
+        moments=moments_from_json(fields, survey),
         where=where,
     )
     require_enough(survey, tally)
@@ -336,33 +388,6 @@ def _read_sites(fields: Fields, survey: Survey, where: str) -> dict[str, IntArra
         )
     inside = Fields(listed, f"{where}, sites")
     return {name: np.array(inside.integers(name, width), np.int64) for name in listed}
-
-
-def estimates_json(estimates: Mapping[str, Estimate]) -> dict[str, dict[str, Any]]:
-    """Estimates by name, in JSON's terms: what is not finite becomes null."""
-    return {name: estimate_json(estimate) for name, estimate in estimates.items()}
-
-
-def estimate_json(estimate: Estimate) -> dict[str, Any]:
-    """One estimate with its 95 % interval for the population's value."""
-    low, high = estimate.interval(0.95)
-    content: dict[str, Any] = {
-        "value": _finite(estimate.value),
-        "low": _finite(low),
-        "high": _finite(high),
-        "noise_sd": _finite(estimate.noise_sd),
-        "binning_bound": _finite(estimate.binning_bound),
-        "binning_sd": _finite(estimate.binning_sd),
-        "sampling_sd": _finite(estimate.sampling_sd),
-    }
-    if isinstance(estimate, NotEnoughData):
-        content["kind"] = "too coarse" if isinstance(estimate, TooCoarse) else "not enough data"
-        content["reason"] = estimate.reason
-    return content
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if isfinite(value) else None
 
 
 def _decode_options(fields: Fields) -> DecodeOptions:

@@ -1,14 +1,13 @@
 """The survey: what both sides agree on before anything is counted."""
 
 import hashlib
-import re
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from fedassay.checks import require_type, shown
+from fedassay.checks import check_model_digest, require_type
 from fedassay.cut_levels import AnyLevels, CutLevels
 from fedassay.errors import SettingInvalid
 from fedassay.files import PUBLIC, as_path, canonical, write_whole
@@ -29,6 +28,7 @@ from fedassay.mechanisms import (
 )
 from fedassay.mechanisms.partial_noise import epsilons_of_levels, most_of_partial_noise
 from fedassay.presentation import html_text
+from fedassay.survey_moments import SiteMoments
 from fedassay.survey_steps import (
     MOST_SHARED_LEVELS,
     FirstOfTwo,
@@ -40,7 +40,6 @@ from fedassay.survey_steps import (
 
 SURVEY_FORMAT = "fedassay.survey/2"
 MAX_CLIENTS = 2**31
-_DIGEST = re.compile(r"[0-9a-f]{64}")
 _SUM_ONLY = "secure aggregation, or whoever adds up the reports, to reveal only the sum"
 
 
@@ -76,6 +75,8 @@ class Survey:
     """Whether sites that add the whole noise still let nobody see more than their sum."""
     step: SurveyStep | None = None
     """Its place, if it is one of two surveys that belong together."""
+    moments: SiteMoments | None = None
+    """Whether sites add up moments of their metrics, so that their spread shows and no site."""
     _fingerprint: bytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -116,6 +117,10 @@ class Survey:
         self._check_local()
         check_step(self.step, self.hierarchy, epsilon=self.epsilon, is_local=self.is_local)
         check_model_digest(self.model_digest)
+        if self.moments is not None:
+            honest = self.minimum_reports - self.colluders
+            on_one_level = isinstance(self.level_policy, OneLevel)
+            self.moments.check(self.privacy, honest=honest, on_one_level=on_one_level)
         object.__setattr__(self, "_fingerprint", b"")
 
     def __str__(self) -> str:
@@ -161,6 +166,7 @@ class Survey:
             "sum_only": (bool,),
             "mechanisms": (tuple,),
             "model_digest": (str, NoneType),
+            "moments": (SiteMoments, NoneType),
         }
         for name, kinds in wanted.items():
             remedy = "fedassay.new_survey takes texts and numbers."
@@ -262,6 +268,11 @@ class Survey:
         return self.epsilon if self.step is None else self.step.total_epsilon
 
     @property
+    def moment_words(self) -> int:
+        """How many integers a site adds beside its counters."""
+        return 0 if self.moments is None else self.moments.words
+
+    @property
     def is_local(self) -> bool:
         """Whether every report protects itself."""
         return self.privacy.is_local
@@ -361,6 +372,7 @@ class Survey:
     def to_json(self) -> dict[str, Any]:
         """The canonical content, from which the fingerprint is made."""
         place = {} if self.step is None else {"step": self.step.to_json()}
+        moments = {} if self.moments is None else {"moments": self.moments.to_json()}
         alone = {"sum_only": self.sum_only} if self.privacy is Privacy.SITE else {}
         return {
             "format": SURVEY_FORMAT,
@@ -376,6 +388,7 @@ class Survey:
             "model_digest": self.model_digest,
             **alone,
             **place,
+            **moments,
         }
 
     def save(self, path: str | Path) -> None:
@@ -385,15 +398,3 @@ class Survey:
         the SHA-256 of the file itself.
         """
         write_whole(as_path(path), canonical(self.to_json()) + b"\n", mode=PUBLIC)
-
-
-def check_model_digest(digest: object) -> None:
-    """Raise unless a model's digest, where one is given, is a SHA-256 in hexadecimal.
-
-    >>> check_model_digest("0" * 64)
-    """
-    if digest is not None and not (isinstance(digest, str) and _DIGEST.fullmatch(digest)):
-        raise SettingInvalid(
-            "a model digest is 64 lower-case hexadecimal digits (SHA-256 of the model file); "
-            f"found {shown(digest)}. Make it with: sha256sum model.bin"
-        )

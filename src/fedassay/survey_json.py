@@ -26,6 +26,7 @@ from fedassay.mechanisms import (
 )
 from fedassay.mechanisms.law import MAX_EXAMPLES
 from fedassay.survey import MAX_CLIENTS, SURVEY_FORMAT, Survey
+from fedassay.survey_moments import SiteMoments
 from fedassay.survey_steps import step_from_json
 
 MAX_SURVEY_BYTES = 4 * 2**20
@@ -79,7 +80,7 @@ def survey_from_json(content: object, *, where: str = "survey") -> Survey:
     fields.only(
         "format", "privacy", "grid", "hierarchy", "level_policy", "mechanisms", "unit",
         "minimum_reports", "colluders", "allow_empty", "model_digest",
-        *(name for name in ("step", "sum_only") if fields.has(name)),
+        *(name for name in ("step", "sum_only", "moments") if fields.has(name)),
     )  # fmt: skip
     try:
         survey = _survey(fields)
@@ -123,6 +124,7 @@ def _survey(fields: Fields) -> Survey:
         model_digest=None if fields.get("model_digest") is None else fields.text("model_digest"),
         sum_only=fields.boolean("sum_only") if fields.has("sum_only") else False,
         step=step_from_json(fields.inside("step")) if fields.has("step") else None,
+        moments=SiteMoments.from_json(fields.inside("moments")) if fields.has("moments") else None,
     )
 
 

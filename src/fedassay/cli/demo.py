@@ -9,11 +9,12 @@ from tempfile import mkdtemp
 import numpy as np
 from rich.table import Table
 
-from fedassay.assessment import Assessment, estimates_json
+from fedassay.assessment import Assessment
 from fedassay.cli.console import estimates_table, progress
 from fedassay.cli.outputs import JsonOption, QuietOption, Voice
 from fedassay.cli.simulate import SIMULATION_FORMAT, run_trials
 from fedassay.estimate import Estimate
+from fedassay.estimate_json import estimates_json
 from fedassay.examples import ScoredClients
 from fedassay.mechanisms import Privacy
 from fedassay.metrics.exact_rows import row_metrics

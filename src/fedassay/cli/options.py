@@ -88,6 +88,14 @@ SumOnlyOption = Annotated[
         rich_help_panel=SHAPE,
     ),
 ]
+SiteMomentsOption = Annotated[
+    bool,
+    typer.Option(
+        "--site-moments",
+        help="Under secure privacy: let sites add moments, so that their spread shows.",
+        rich_help_panel=SHAPE,
+    ),
+]
 UnitOption = Annotated[
     UnitKind, typer.Option("--unit", help="What is protected.", rich_help_panel=SHAPE)
 ]

@@ -9,6 +9,7 @@ from math import floor
 import numpy as np
 
 from fedassay.checks import (
+    check_model_digest,
     require_fraction,
     require_member,
     require_number,
@@ -20,7 +21,8 @@ from fedassay.decoding import MAX_BUCKETS
 from fedassay.errors import SettingInvalid
 from fedassay.examples import Examples, FloatArray, checked_scores
 from fedassay.mechanisms import Privacy, Unit, UnitKind, check_epsilon
-from fedassay.survey import MAX_CLIENTS, check_model_digest
+from fedassay.survey import MAX_CLIENTS
+from fedassay.survey_moments import FEWEST_HONEST, SiteMoments
 
 
 class Preset(Enum):
@@ -87,6 +89,8 @@ class SurveyRequest:
     level_by_hash: bool = False
     model_digest: str | None = None
     sum_only: bool = False
+    site_moments: bool = False
+    """Whether sites add moments of their metrics to exact sums, so that their spread shows."""
     """Under site privacy: whether nobody may see more than the sum over sites all the same."""
 
     def __post_init__(self) -> None:
@@ -168,7 +172,7 @@ def _check_types(request: SurveyRequest) -> None:
     require_member(request.levels, LevelChoice, "a request's levels", door=door)
     require_member(request.steps, Steps, "a request's steps", door=door)
     require_type(request.unit, Unit, "a request's unit", "Write Unit(UnitKind.CLIENT, 10).")
-    for name in ("allow_empty", "level_by_hash", "sum_only"):
+    for name in ("allow_empty", "level_by_hash", "sum_only", "site_moments"):
         require_type(getattr(request, name), bool, f"a request's {name}", "Pass True or False.")
     require_type(request.thresholds, tuple, "a request's thresholds", "Write them as (0.5,).")
     if request.budget is not None:
@@ -244,6 +248,8 @@ def _check_contradictions(request: SurveyRequest) -> None:
             "sum_only goes with site privacy, where a report might be seen; found it with "
             f"{request.privacy.value} privacy. Drop it, or choose site privacy."
         )
+    if request.site_moments:
+        SiteMoments().check(request.privacy, honest=FEWEST_HONEST, on_one_level=False)
     match request.privacy:
         case Privacy.SECURE:
             if request.epsilon is not None:
