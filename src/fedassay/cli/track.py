@@ -5,10 +5,11 @@ from typing import Annotated
 
 import typer
 
-from fedassay.assessment import Assessment, estimates_json
+from fedassay.assessment import Assessment
 from fedassay.cli.console import plain
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
 from fedassay.errors import FileInvalid, SettingInvalid
+from fedassay.estimate_json import estimates_json
 from fedassay.estimate_table import short_name, value_and_interval
 from fedassay.presentation import aligned
 from fedassay.report.history_chart import write_history_chart
