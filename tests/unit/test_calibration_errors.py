@@ -61,8 +61,9 @@ def test_a_population_gives_preset_default_and_raw_scores() -> None:
 def test_reliability_is_the_share_of_positives_in_each_bin() -> None:
     data = Dataset("tiny", "made", Examples([0, 1, 1, 0], [0.02, 0.04, 0.98, 0.99]))
     points = setup_table.reliability(data, np.random.default_rng(0))
-    seen = [(p.x, p.mean) for p in points if p.curve == setup_table.OBSERVED]
-    assert seen == [(pytest.approx(0.03), 0.5), (pytest.approx(0.985), 0.5)]
+    seen = [point for point in points if point.curve == setup_table.OBSERVED]
+    assert [point.x for point in seen] == pytest.approx([0.03, 0.985])
+    assert [point.mean for point in seen] == [0.5, 0.5]
 
 
 def test_costs_are_above_zero_for_preset_and_default() -> None:
@@ -96,6 +97,19 @@ def test_a_claim_agrees_where_the_figure_does_as_the_paper_says_and_not_otherwis
     assert claim.find(Curves(square)).agrees
     assert not claim.find(Curves(slow)).agrees
     assert claim.find(Curves(square)).preset == "slope -2.00"
+
+
+@pytest.mark.parametrize(
+    ("values", "agrees"),
+    [((1e-5, 2e-5), True), ((1.0, 1.1), False), ((1e-5, 8e-5), None)],
+)
+def test_what_the_measurement_leaves_open_is_not_decided(
+    values: tuple[float, ...], agrees: bool | None
+) -> None:
+    claim = next(each for each in CLAIMS if each.text == "Secure: precision at height 14")
+    points = points_of("made", "secure", {("precision", 14.0): values})
+    points += points_of("made", "secure", {("precision: default", 14.0): [0.0]})
+    assert claim.find(Curves(points)).agrees is agrees
 
 
 @pytest.mark.parametrize("gain", [1.0, 0.5])

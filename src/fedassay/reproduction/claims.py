@@ -10,6 +10,7 @@ from fedassay.reproduction.settings import MODELS
 
 _SECURE, _DISTRIBUTED, _LOCAL = (model.name for model in MODELS)
 NO_DEFAULT = "–"
+_VERDICTS = {True: "yes", False: "**no**", None: "cannot tell"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,8 @@ class Finding:
 
     preset: str
     default: str
-    agrees: bool
+    agrees: bool | None
+    """None where the measurement's interval holds both."""
 
 
 class Curves:
@@ -55,9 +57,16 @@ def at_most(
     def find(curves: Curves) -> Finding:
         point = curves.near(panel, curve, x)
         ours = NO_DEFAULT if default is None else figure_text(curves.near(panel, default, x))
-        return Finding(figure_text(point), ours, point.mean <= bound)
+        return Finding(figure_text(point), ours, _is_below(point, bound))
 
     return find
+
+
+def _is_below(point: Point, bound: float) -> bool | None:
+    """Whether all of the mean's interval is below a bound; None where the bound is within."""
+    if point.mean + point.half_width <= bound:
+        return True
+    return False if point.mean - point.half_width > bound else None
 
 
 def slope_within(
@@ -220,11 +229,11 @@ def results_page(figures: Mapping[str, Sequence[Point]], *, quick: bool) -> str:
         points = figures.get(claim.figure, ())
         for data in dict.fromkeys(point.data for point in points):
             found = claim.find(Curves([point for point in points if point.data == data]))
-            verdict = "yes" if found.agrees else "**no**"
+            verdict = _VERDICTS[found.agrees]
             body.append(
                 [claim.text, claim.paper, data, found.preset, found.default, verdict, claim.figure]
             )
-    agreed = sum("yes" in row for row in body)
+    agreed, open_ = (sum(_VERDICTS[each] in row for row in body) for each in (True, None))
     size = "a quick run, for a first look" if quick else "the paper's settings"
     header = ["claim", "paper", "table", "our paper preset", "our default", "agrees", "figure"]
     return (
@@ -232,5 +241,6 @@ def results_page(figures: Mapping[str, Sequence[Point]], *, quick: bool) -> str:
         f"Made by `fedassay reproduce` ({size}) from the JSON of its figures: mean ± half "
         "of its 95 % interval over repetitions. The default spends the same epsilon on the same "
         "clients. *Agrees* is whether the paper preset does what the paper says, within a factor "
-        f"of two or so: {agreed} of {len(body)} rows.\n\n{markdown_table(header, body)}\n"
+        f"of two or so: {agreed} of {len(body)} rows do, and for {open_} more repetitions would have "
+        f"to tell.\n\n{markdown_table(header, body)}\n"
     )

@@ -11,8 +11,7 @@ from fedassay.examples import Examples, FloatArray
 from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy
 from fedassay.mechanisms import Exact, Polya, Privacy, UnaryEncoding
-from fedassay.metrics import roc_auc
-from fedassay.metrics.roc_auc import even_area
+from fedassay.metrics.roc_auc import even_area, likely_area
 from fedassay.planning.search import SurveyDesign
 from fedassay.planning.theory import Case, threshold_buckets
 from fedassay.reproduction.areas import exact_area
@@ -53,7 +52,7 @@ def by_epsilon(
         ours = default_histogram(default, rows, generator, THRESHOLDS)
         theirs = even_area(leaves.equi_depth(BUCKETS))[0]
         panels[AREA][name, epsilon].append(abs(theirs - area))
-        panels[AREA][f"{name}: default", epsilon].append(abs(roc_auc(ours).value - area))
+        panels[AREA][f"{name}: default", epsilon].append(abs(likely_area(ours).value - area))
         panels[RATES][name, epsilon].append(mean_error(errors(leaves, truth)))
         panels[RATES][f"{name}: default", epsilon].append(mean_error(errors(ours, truth)))
     for first, second, _ in repeated_errors(
