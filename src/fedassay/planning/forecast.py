@@ -15,6 +15,7 @@ from fedassay.decoding import DecodeOptions, join_levels, level_variance
 from fedassay.estimate import Estimate, NotEnoughData, check_confidence, normal_quantile
 from fedassay.examples import FloatArray
 from fedassay.extras import needed_for
+from fedassay.grid import Grid
 from fedassay.histogram import ScoreHistogram
 from fedassay.mechanisms import UnitKind
 from fedassay.metrics import named_metrics
@@ -24,6 +25,7 @@ from fedassay.planning.request import SurveyRequest
 from fedassay.planning.score_model import binormal, from_reference, on_grid
 from fedassay.reconcile import Observed, fit_leaves
 from fedassay.survey import OneLevel, Survey
+from fedassay.two_steps import as_counted, rows_on, sums_on
 
 ASSUMED_RATE = 0.3
 ASSUMED_AUC = 0.8
@@ -140,28 +142,30 @@ def expected_histogram(
     >>> round(h.total)
     1000
     """
-    counts = on_grid(model, survey.grid)
+    grid = survey.grid if second is None else second.grid
+    counts = on_grid(model, grid)
     if survey.is_exact and not isinstance(survey.level_policy, OneLevel):
         return ScoreHistogram(survey.grid.edges, counts, NoNoise(), decode_options.smooth)
     total = float(counts.sum()) if survey.total_is_known else None
     if second is not None:
         observed = [
-            Observed(each.hierarchy.rows(level), value, variance)
+            Observed(rows_on(each, level, grid), value, variance)
             for each in (survey, second)
-            for level, (value, variance) in enumerate(_levels(each, counts, clients))
+            for level, (value, variance) in enumerate(_levels(each, counts, clients, grid))
         ]
         _, covariance = fit_leaves(observed, total=total)
         epsilon = float(second.epsilon) if second.is_local and second.epsilon else None
         table = counts if survey.samples_clients else None
         joined = DenseNoise(covariance, table, epsilon)
-        return ScoreHistogram(survey.grid.edges, counts, joined, decode_options.smooth)
-    values, variances = zip(*_levels(survey, counts, clients), strict=True)
+        leaves = ScoreHistogram(grid.edges, counts, joined, decode_options.smooth)
+        return as_counted(second, leaves)
+    values, variances = zip(*_levels(survey, counts, clients, grid), strict=True)
     _, noise = join_levels(survey, values, variances, decode_options=decode_options, total=total)
     return ScoreHistogram(survey.grid.edges, counts, noise, decode_options.smooth)
 
 
 def _levels(
-    survey: Survey, counts: FloatArray, clients: float
+    survey: Survey, counts: FloatArray, clients: float, grid: Grid
 ) -> list[tuple[FloatArray, FloatArray]]:
     """Every level's expected counters, and their variances once debiased."""
     heard = clients * float(survey.step.client_fraction if survey.step else 1)
@@ -172,7 +176,7 @@ def _levels(
     )
     levels = []
     for level, (mechanism, share) in enumerate(zip(survey.mechanisms, shares, strict=True)):
-        values = survey.hierarchy.at_level(counts, level)
+        values = sums_on(survey, level, counts, grid)
         variances = level_variance(
             mechanism.law(),
             clients=clients,

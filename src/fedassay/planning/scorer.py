@@ -97,14 +97,25 @@ class Scorer:
 
         The area stands for the whole curve, and gains less from any choice.
         """
+        return 2.0 * candidate.area_error + self._rates_error(candidate.expected)
+
+    def error_of(self, expected: Sequence[ScoreHistogram]) -> float:
+        """The same for what is expected to be read of each model, in however many surveys."""
+        areas = [
+            [_area_error(each, truth, self.caution)]
+            for each, truth in zip(expected, self.areas, strict=True)
+        ]
+        return 2.0 * self._mean_log(areas) + self._rates_error(expected)
+
+    def _rates_error(self, histograms: Sequence[ScoreHistogram]) -> float:
         errors = [
             [
                 _error(estimate, truth, self.caution)
                 for estimate, truth in zip(_rates(expected, self.thresholds), truths, strict=True)
             ]
-            for expected, truths in zip(candidate.expected, self.rates, strict=True)
+            for expected, truths in zip(histograms, self.rates, strict=True)
         ]
-        return 2.0 * candidate.area_error + self._mean_log(errors)
+        return self._mean_log(errors)
 
     def _mean_log(self, errors: list[list[float]]) -> float:
         """The mean log over metrics; halves of a reference are two looks at the same error."""
