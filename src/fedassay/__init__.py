@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from fedassay.assessment import Assessment
     from fedassay.calibration.calibrator import Calibrator, Method
     from fedassay.client import Answer, ClientPolicy
+    from fedassay.comparison.gate import Baseline, check
+    from fedassay.comparison.side_by_side import compare
     from fedassay.decoding import DecodeOptions
     from fedassay.errors import FedassayError
     from fedassay.estimate import Estimate, Interval, NotEnoughData, TooCoarse
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from fedassay.hierarchy import Hierarchy, Interleaved
     from fedassay.histogram import ScoreHistogram
     from fedassay.ledger import Budget, Ledger, LedgerAccount, Part, Window
+    from fedassay.level_policy import EveryLevel, OneLevel
     from fedassay.mechanisms import (
         Exact,
         Guarantee,
@@ -46,7 +49,7 @@ if TYPE_CHECKING:
     from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest
     from fedassay.planning.search import SurveyDesign
     from fedassay.randomness import SystemRandomness
-    from fedassay.survey import EveryLevel, OneLevel, Survey
+    from fedassay.survey import Survey
     from fedassay.tally import Tally
     from fedassay.wire import Block, Report
 
@@ -55,6 +58,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Answer",
     "Assessment",
+    "Baseline",
     "Block",
     "Budget",
     "Calibrator",
@@ -100,6 +104,8 @@ __all__ = [
     "__version__",
     "answer",
     "calibration",
+    "check",
+    "compare",
     "errors",
     "ledger",
     "load",
@@ -120,6 +126,8 @@ _NAMES_OF = {
     "fedassay.assessment": ("Assessment",),
     "fedassay.calibration.calibrator": ("Calibrator", "Method"),
     "fedassay.client": ("Answer", "ClientPolicy"),
+    "fedassay.comparison.gate": ("Baseline", "check"),
+    "fedassay.comparison.side_by_side": ("compare",),
     "fedassay.decoding": ("DecodeOptions",),
     "fedassay.errors": ("FedassayError",),
     "fedassay.estimate": ("Estimate", "Interval", "NotEnoughData", "TooCoarse"),

@@ -5,21 +5,20 @@ sentence, and hands over to the rooms below. Randomness that nobody passes is th
 a seed goes to `simulate` alone.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Unpack
 
+from fedassay.api_columns import Column, as_table
 from fedassay.api_inputs import (
-    Column,
     NewSurveySettings,
     Number,
     Rows,
     SurveySettings,
     as_assessment,
-    as_table,
     as_thresholds,
     survey_request,
 )
@@ -29,7 +28,7 @@ from fedassay.checks import choice, require_type, require_whole, shown, unknown
 from fedassay.client import Account, Answer, ClientPolicy
 from fedassay.client import answer as answer_examples
 from fedassay.decoding import DecodeOptions
-from fedassay.engines.report_files import answer_file, read_messages, report_files
+from fedassay.engines.report_files import answer_file, read_messages, report_files, site_names
 from fedassay.errors import FileInvalid, NoRows, SettingInvalid
 from fedassay.files import as_path, read_object
 from fedassay.ledger import TableDigest
@@ -44,7 +43,7 @@ from fedassay.planning.second_survey import second_survey
 from fedassay.planning.solve import Target
 from fedassay.randomness import SystemRandomness
 from fedassay.simulation.result import SimulatedAssessment, simulated_assessment
-from fedassay.simulation.simulate import counted_rows
+from fedassay.simulation.simulate import check_sites, counted_rows
 from fedassay.survey import MAX_CLIENTS, SURVEY_FORMAT, Survey
 from fedassay.survey_json import load_survey
 from fedassay.tables.split_rows import splits_rows
@@ -61,6 +60,8 @@ def simulate(
     *,
     data: Any = None,
     clients: Column | None = None,
+    patients: Column | None = None,
+    times: Column | None = None,
     privacy: Privacy | str = Privacy.SECURE,
     epsilon: Number | None = None,
     thresholds: float | Iterable[float] = (0.5,),
@@ -70,7 +71,8 @@ def simulate(
 ) -> SimulatedAssessment:
     """Run a federation over rows at hand, and compare its answers with the exact ones.
 
-    Each row is a client, or `clients` says who holds it. Where it pays, and with steps=2, two
+    Each row is a client, or `clients` says who holds it; with unit="patient", `patients` says
+    whose it is, and with keep="latest" `times` when it was. Where it pays, and with steps=2, two
     surveys follow each other: `result.first` is then that of the first. With `data` (a frame,
     an Arrow table, a mapping, a path to CSV or Parquet) the columns go by name. The same seed
     gives the figures of `fedassay simulate --seed`; without one, every run is another.
@@ -84,7 +86,8 @@ def simulate(
     if seed is not None:
         require_whole(seed, "a seed", 0, LARGEST_SEED, "Leave it out for other draws each time.")
     points = as_thresholds(thresholds)
-    cohort = Rows(y_true, y_score, as_table(data)).scored_clients(clients)
+    rows = Rows(y_true, y_score, as_table(data), patients, times)
+    cohort = rows.scored_clients(clients)
     request = survey_request(
         settings,
         privacy=privacy,
@@ -95,7 +98,9 @@ def simulate(
         reference=reference,
         is_simulated=True,
     )
-    design = design_survey(replace(request, examples=counted_rows(cohort, request.unit)))
+    check_sites(request.privacy, cohort)
+    held = counted_rows(cohort, request.unit, is_local=request.privacy.is_local)
+    design = design_survey(replace(request, examples=held))
     return simulated_assessment(design, cohort, thresholds=points, seed=seed)
 
 
@@ -173,6 +178,8 @@ def answer(
     y_score: Column,
     *,
     data: Any = None,
+    patients: Column | None = None,
+    times: Column | None = None,
     policy: ClientPolicy | None = None,
     client_id: str | None = None,
     account: Account | None = None,
@@ -183,7 +190,8 @@ def answer(
     the client is closed: no exact sums, and no more epsilon than is common. With an account
     (`LedgerAccount`) it is charged before any noise is drawn. Where each row answers one of
     two locally private surveys, `client_id` (or the account's data) and the row's number say
-    which: pass the same rows in the same order to both.
+    which: pass the same rows in the same order to both. Where patients are protected, `patients`
+    says whose each row is, and `times` when it was, if the latest count.
 
     >>> import fedassay
     >>> survey = fedassay.new_survey(privacy="local", epsilon=2, clients=1000)
@@ -202,7 +210,7 @@ def answer(
             f"an account is what is charged; found {shown(account)}. "
             "Pass LedgerAccount(ledger, part)."
         )
-    rows = Rows(y_true, y_score, as_table(data))
+    rows = Rows(y_true, y_score, as_table(data), patients, times)
     if rows.path is not None:
         return answer_file(
             asked,
@@ -224,12 +232,14 @@ def answer(
         policy=own_policy,
         client_id=client_id,
         account=account,
+        patients=rows.patient_numbers(),
+        times=rows.time_numbers(),
     )
 
 
 def tally_answers(
     survey: Survey | str | Path,
-    answers: Iterable[Answer | bytes | str | Path],
+    answers: Iterable[Answer | bytes | str | Path] | Mapping[str, Answer | bytes | str | Path],
     *,
     thresholds: float | Iterable[float] = (0.5,),
     preset: Preset | str = Preset.DEFAULT,
@@ -239,7 +249,8 @@ def tally_answers(
     """Add up answers, their bytes or their files, and assess the classifier.
 
     A repeated, foreign or malformed report raises: nothing is left out in silence. The second
-    of two surveys is read together with the `first` assessment.
+    of two surveys is read together with the `first` assessment. Where sites may be seen they are
+    kept by name: as a mapping names them, as their files are called, or by their reports' ids.
 
     >>> import fedassay
     >>> survey = fedassay.new_survey(minimum_reports=2)
@@ -259,9 +270,10 @@ def tally_answers(
     options = decode_options_for(choice(Preset, preset, "preset"), buckets)
     points = as_thresholds(thresholds)
     builder = TallyBuilder(Tally.zero(asked), asked)
-    for each in answers:
-        for message in _messages_of(each, asked):
-            builder.add(message)
+    named = answers.items() if isinstance(answers, Mapping) else ((None, each) for each in answers)
+    for name, each in named:
+        for message, called in _messages_of(each, asked):
+            builder.add(message, name=name or called)
     tally = builder.tally()
     if not any(tally.reports):
         raise NoRows(
@@ -342,16 +354,17 @@ def _survey_of(survey: Survey | str | Path) -> Survey:
     return survey if isinstance(survey, Survey) else load_survey(as_path(survey))
 
 
-def _messages_of(each: object, survey: Survey) -> Iterator[Message]:
-    """The messages of an answer, of its bytes, or of the files that it is in."""
+def _messages_of(each: object, survey: Survey) -> Iterator[tuple[Message, str | None]]:
+    """The messages of an answer, of its bytes, or of the files that it is in, with their names."""
     match each:
         case Answer():
-            yield from each.messages
+            yield from ((message, None) for message in each.messages)
         case bytes():
-            yield from messages(BytesIO(each), survey)
+            yield from ((message, None) for message in messages(BytesIO(each), survey))
         case str() | Path():
-            for path in report_files([as_path(each)]):
-                yield from read_messages(path, survey)
+            files = report_files([as_path(each)])
+            for path, name in zip(files, site_names(files), strict=True):
+                yield from ((message, name) for message in read_messages(path, survey))
         case _:
             raise SettingInvalid(
                 "an answer is what fedassay.answer made, its bytes, or a path to its file; found "

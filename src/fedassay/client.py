@@ -10,14 +10,16 @@ import numpy as np
 from fedassay.checks import require_fraction, require_type, require_whole
 from fedassay.cut_levels import CutLevels
 from fedassay.errors import SettingInvalid, SurveyRefused
-from fedassay.examples import Examples, IntArray
+from fedassay.examples import Examples, FloatArray, IntArray
 from fedassay.level_draw import choose_level, hashed_level, levels_of_reports, rows_in_turn
+from fedassay.level_policy import OneLevel
 from fedassay.limits import check_bytes, check_counters, check_draws
 from fedassay.mechanisms import LocalMechanism, Privacy, SharingMechanism, UnitKind
 from fedassay.mechanisms.sampling import Dice
+from fedassay.patient_rows import limited_rows, limits_patients
 from fedassay.randomness import Randomness
 from fedassay.report_ids import REPORT_ID_BYTES
-from fedassay.survey import OneLevel, Survey
+from fedassay.survey import Survey
 from fedassay.wire import (
     MAX_BLOCK_BYTES,
     Block,
@@ -34,7 +36,7 @@ CEILING = Fraction(10)
 def default_epsilon(privacy: Privacy) -> Fraction:
     """The most that a client spends on one survey unless it was told otherwise."""
     match privacy:
-        case Privacy.SECURE | Privacy.DISTRIBUTED:
+        case Privacy.SECURE | Privacy.DISTRIBUTED | Privacy.SITE:
             return Fraction(1)
         case Privacy.LOCAL:
             return Fraction(5)
@@ -49,7 +51,7 @@ def most_cells(privacy: Privacy) -> int:
     match privacy:
         case Privacy.SECURE:
             return 2**17
-        case Privacy.DISTRIBUTED:
+        case Privacy.DISTRIBUTED | Privacy.SITE:
             return 2**14
         case Privacy.LOCAL:
             return 2**13
@@ -186,12 +188,16 @@ def answer(
     policy: ClientPolicy,
     client_id: str | None = None,
     account: Account | None = None,
+    patients: IntArray | None = None,
+    times: FloatArray | None = None,
 ) -> Answer:
     """Answer a survey with all that may leave this client.
 
     Guarantee: that of `survey.guarantee`, provided the randomness is secret, which is
     checked. With an account it is charged after all checks and before any noise is drawn.
     Under local privacy a row, or a client where that is the unit, answers one of two surveys.
+    Where patients are protected, `patients` numbers them row by row, and at most so many rows
+    of each count as the survey says: at random, or the latest by `times`.
 
     >>> import fedassay
     >>> from fedassay import ClientPolicy, Examples, SystemRandomness
@@ -206,6 +212,7 @@ def answer(
     )
     require_type(policy, ClientPolicy, "a client's policy", "Pass ClientPolicy().")
     policy.check(survey)
+    examples = limited_rows(survey, examples, patients=patients, times=times, randomness=randomness)
     counts = survey.grid.count(rows_in_turn(survey, examples, client_id))
     return answer_counts(
         survey,
@@ -214,6 +221,7 @@ def answer(
         policy=policy,
         client_id=client_id,
         account=account,
+        rows_limited=True,
     )
 
 
@@ -225,11 +233,18 @@ def answer_counts(
     policy: ClientPolicy,
     client_id: str | None = None,
     account: Account | None = None,
+    rows_limited: bool = False,
 ) -> Answer:
     """Answer a survey from counts per label and leaf cell, for tables too large to hold.
 
-    The counts are of rows that answer this survey; see `rows_in_turn`.
+    The counts are of rows that answer this survey; see `rows_in_turn`. Where patients are
+    protected they are of the rows that `limited_rows` left, which `rows_limited` says.
     """
+    if limits_patients(survey) and not rows_limited:
+        raise SettingInvalid(
+            f"this survey protects {survey.unit}; counts do not say whose rows they are. Limit "
+            "the rows before counting them (patient_rows.limited_rows)."
+        )
     if not randomness.is_secret:
         raise SettingInvalid(
             "a client must answer with SystemRandomness; found a repeatable source, which "

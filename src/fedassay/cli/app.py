@@ -11,6 +11,7 @@ import typer
 from fedassay import __version__
 from fedassay.cli.answer import answer
 from fedassay.cli.calibrate import apply, calibrate
+from fedassay.cli.check import check, compare
 from fedassay.cli.console import err, out, plain
 from fedassay.cli.demo import demo
 from fedassay.cli.federation import federation_app
@@ -43,6 +44,8 @@ app.command("answer")(answer)
 app.command("tally")(tally)
 app.command("merge")(merge)
 app.command("show")(show)
+app.command("check")(check)
+app.command("compare")(compare)
 app.command("calibrate")(calibrate)
 app.command("apply")(apply)
 app.add_typer(ledger_app, name="ledger")

@@ -1,10 +1,10 @@
 """`fedassay simulate`: would a federation over this table give good answers?"""
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from time import perf_counter
 from typing import Annotated, Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from fedassay.estimate import Estimate
 from fedassay.estimate_table import reasons
 from fedassay.examples import ScoredClients
 from fedassay.files import write_json
-from fedassay.mechanisms import Privacy, Unit, UnitKind
+from fedassay.mechanisms import Keep, Privacy, Unit, UnitKind
 from fedassay.metrics.exact_rows import row_metrics
 from fedassay.metrics.named import check_metric, metric_at
 from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest
@@ -31,6 +31,7 @@ from fedassay.randomness import SimulatedRandomness
 from fedassay.report.charts import write_plots
 from fedassay.simulation.heldout import HeldOut, held_out, split_clients
 from fedassay.simulation.simulate import (
+    check_sites,
     counted_rows,
     rows_counted,
 )
@@ -52,6 +53,10 @@ _EXAMPLES = """
 
   fedassay simulate scores.csv --client hospital --threshold 0.3 --json
 
+  fedassay simulate scores.csv --client hospital --privacy site --epsilon 1
+
+  fedassay simulate s.csv --client site --unit patient --patient id --max-examples 3
+
   fedassay simulate scores.csv --metric lift@0.05 --metric recall@specificity=0.95
 
   fedassay simulate scores.csv --separator tab --positive yes --scale 100
@@ -67,6 +72,8 @@ def simulate_command(
     score: columns.ScoreOption = None,
     label: columns.LabelOption = None,
     client: columns.ClientOption = None,
+    patient: columns.PatientOption = None,
+    time: columns.TimeOption = None,
     privacy: options.PrivacyOption = Privacy.SECURE,
     epsilon: options.EpsilonOption = None,
     threshold: options.ThresholdOption = None,
@@ -90,8 +97,10 @@ def simulate_command(
     decimal: columns.DecimalOption = ".",
     unit: options.UnitOption = UnitKind.EXAMPLE,
     max_examples: options.MaxExamplesOption = 1,
+    keep: options.KeepOption = Keep.RANDOM,
     minimum_reports: options.MinimumOption = None,
     colluders: options.ColludersOption = 0,
+    sum_only: options.SumOnlyOption = False,
     reference: options.ReferenceOption = None,
     preset: options.PresetOption = Preset.DEFAULT,
     steps: options.StepsOption = Steps.AUTO,
@@ -111,7 +120,7 @@ def simulate_command(
     ] = False,
 ) -> None:
     """Run a federation over a scored table and compare its answers with the exact ones."""
-    started = time.perf_counter()
+    started = perf_counter()
     if not 1 <= trials <= 1_000_000:
         raise SettingInvalid(f"trials must be from 1 to 1000000; found {trials}.")
     if seed is not None and seed < 0:
@@ -128,6 +137,8 @@ def simulate_command(
         score=score,
         label=label,
         client=client,
+        patient=patient,
+        time=time,
         positive=positive,
         scale=scale,
         separator=separator,
@@ -137,13 +148,14 @@ def simulate_command(
     chosen = tables.for_table(file)
     with progress("reading rows", row_count(file)) as advance:
         cohort = read_clients(file, chosen, progress=advance)
+    asked_unit = Unit(unit, max_examples, keep)
     exact = row_metrics(cohort.examples, thresholds, more=more)
     request = SurveyRequest(
         privacy=privacy,
         epsilon=options.fraction_option(epsilon, "epsilon"),
         clients=cohort.clients,
         dropouts=Fraction(0),
-        examples=counted_rows(cohort, Unit(unit, max_examples)),
+        examples=counted_rows(cohort, asked_unit, is_local=privacy.is_local),
         positive_rate=positive_rate,
         preset=preset,
         steps=steps,
@@ -154,10 +166,12 @@ def simulate_command(
         buckets=buckets,
         thresholds=thresholds,
         reference=tables.reference(reference, is_simulated=True),
-        unit=Unit(unit, max_examples),
+        unit=asked_unit,
         minimum_reports=minimum_reports,
         colluders=colluders,
+        sum_only=sum_only,
     )
+    check_sites(privacy, cohort)
     design = design_survey(request)
     results, last = run_trials(
         design,
@@ -178,7 +192,7 @@ def simulate_command(
         "guarantee": last.guarantee.sentence(),
         "exact": exact,
         "trials": [estimates_json(result) for result in results],
-        "seconds": time.perf_counter() - started,
+        "seconds": perf_counter() - started,
     }
     if tested is not None:
         content["calibration"] = calibration_json(tested)
@@ -233,7 +247,7 @@ def calibrate_half(request: SurveyRequest, cohort: ScoredClients, *, seed: int |
     half = replace(
         request,
         clients=fitting.clients,
-        examples=counted_rows(fitting, request.unit),
+        examples=counted_rows(fitting, request.unit, is_local=request.privacy.is_local),
         minimum_reports=None
         if request.minimum_reports is None
         else min(request.minimum_reports, fitting.clients),
@@ -298,7 +312,7 @@ def print_results(
     kept = rows_counted(survey, cohort)
     if kept < rows:
         voice.say(
-            f"Counted {kept:,} of these rows: drawn at random of each client, since "
+            f"Counted {kept:,} of these rows, and left out {100 * (1 - kept / rows):.2g} %, since "
             f"the survey protects {survey.unit}. Raise --max-examples to count more."
         )
     if len(results) > 1:

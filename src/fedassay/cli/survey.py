@@ -10,7 +10,7 @@ from fedassay.cli import accounts, columns, options
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
 from fedassay.errors import SettingInvalid
 from fedassay.ledger import Status
-from fedassay.mechanisms import Privacy, Unit, UnitKind
+from fedassay.mechanisms import Keep, Privacy, Unit, UnitKind
 from fedassay.mechanisms.plain_words import plain_words
 from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest
 from fedassay.planning.search import design_survey
@@ -56,8 +56,10 @@ def new_survey(
     threshold: options.ThresholdOption = None,
     minimum_reports: options.MinimumOption = None,
     colluders: options.ColludersOption = 0,
+    sum_only: options.SumOnlyOption = False,
     unit: options.UnitOption = UnitKind.EXAMPLE,
     max_examples: options.MaxExamplesOption = 1,
+    keep: options.KeepOption = Keep.RANDOM,
     levels: options.LevelsOption = LevelChoice.EVERY,
     budget: options.BudgetOption = None,
     allow_empty: options.EmptyOption = False,
@@ -85,6 +87,8 @@ def new_survey(
       fedassay survey new -o survey.json
 
       fedassay survey new --privacy distributed --epsilon 1 --clients 500 -o s.json
+
+      fedassay survey new --privacy site --epsilon 1 --clients 8 --examples 40000 -o survey.json
 
       fedassay survey new --minimum-reports 5 --model model.bin -o survey.json
 
@@ -126,9 +130,10 @@ def new_survey(
             budget=options.parse_budget(budget),
             thresholds=tuple(threshold or ()),
             reference=tables.reference(reference),
-            unit=Unit(unit, max_examples),
+            unit=Unit(unit, max_examples, keep),
             minimum_reports=minimum_reports,
             colluders=colluders,
+            sum_only=sum_only,
             allow_empty=allow_empty,
             level_by_hash=level_by_hash,
             model_digest=None if model is None else options.file_digest(model),
@@ -208,11 +213,12 @@ def survey_content(survey: Survey) -> dict[str, Any]:
         "epsilon": None if survey.epsilon is None else str(survey.epsilon),
         "total_epsilon": None if survey.total_epsilon is None else str(survey.total_epsilon),
         "step": None if survey.step is None else survey.step.to_json()["kind"],
-        "unit": {"kind": survey.unit.kind.value, "max_examples": survey.unit.max_examples},
+        "unit": survey.unit.to_json(),
         "minimum_reports": survey.minimum_reports,
         "colluders": survey.colluders,
         "allow_empty": survey.allow_empty,
         "model_digest": survey.model_digest,
+        "sum_only": survey.sum_only,
         "cells_per_level": list(survey.hierarchy.cells_per_level),
         "mechanisms": [mechanism.kind for mechanism in survey.mechanisms],
         "guarantee": survey.guarantee.sentence(),

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from fedassay.client import OPEN_POLICY, Answer, ClientPolicy, answer_counts
 from fedassay.errors import ReportMalformed
 from fedassay.examples import IntArray, ScoredClients
+from fedassay.level_policy import EveryLevel
+from fedassay.patient_rows import limits_patients
 from fedassay.randomness import Randomness
 from fedassay.secagg.client import SecAggClient
 from fedassay.secagg.identity import Named, Pinned, Roster
@@ -13,8 +15,8 @@ from fedassay.secagg.layout import vector_of
 from fedassay.secagg.server import Outcome, Outgoing, SecAggServer
 from fedassay.secagg.state import Stage
 from fedassay.secagg.terms import Terms
-from fedassay.simulation.simulate import clients
-from fedassay.survey import EveryLevel, Survey
+from fedassay.simulation.simulate import clients, limited
+from fedassay.survey import Survey
 from fedassay.tally import Tally
 
 
@@ -76,12 +78,15 @@ class InProcess:
 
     def tally(self, survey: Survey) -> Tally:
         """Run one round and read its sum as a tally."""
+        scored = self.scored
+        if limits_patients(survey):
+            scored = limited(survey, scored, randomness=self.randomness)
         sites = {
             str(number): SimulatedSite(
                 Named(str(number)),
                 _answering(survey, survey.grid.count(examples), self.randomness),
             )
-            for number, examples in enumerate(clients(self.scored))
+            for number, examples in enumerate(clients(scored))
         }
         return tally_of(survey, run_round(survey, sites, randomness=self.randomness))
 
@@ -111,4 +116,6 @@ def _still(outgoing: Outgoing, stage: Stage, stays: Callable[[str, Stage], bool]
 
 
 def _answering(survey: Survey, counts: IntArray, randomness: Randomness) -> Callable[[], Answer]:
-    return lambda: answer_counts(survey, counts, randomness=randomness, policy=OPEN_POLICY)
+    return lambda: answer_counts(
+        survey, counts, randomness=randomness, policy=OPEN_POLICY, rows_limited=True
+    )

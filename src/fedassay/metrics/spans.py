@@ -109,10 +109,14 @@ def _groups(counts: FloatArray, noise_sd: float) -> IntArray:
     starts, negatives, positives, size = [0], 0.0, 0.0, 0
     # A fine grid is mostly empty; with noise no bucket is, so that sizes are right.
     filled = np.flatnonzero(counts.any(axis=0))
+    enough = (_FEW + _CLEAR * noise_sd * np.sqrt(np.arange(1, len(filled) + 1))).tolist()
     rows = zip(filled.tolist(), *counts[:, filled].tolist(), strict=True)
     for bucket, n, p in rows:
-        negatives, positives, size = negatives + n, positives + p, size + 1
-        if min(negatives, positives) >= _FEW + _CLEAR * noise_sd * sqrt(size):
+        negatives += n
+        positives += p
+        least = enough[size]
+        size += 1
+        if negatives >= least and positives >= least:
             starts.append(bucket + 1)
             negatives = positives = 0.0
             size = 0

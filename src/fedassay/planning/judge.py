@@ -11,13 +11,14 @@ from fedassay.decoding import level_variance
 from fedassay.estimate import Estimate, NotEnoughData, TooCoarse
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
+from fedassay.level_policy import OneLevel
 from fedassay.metrics import accuracy, average_precision, precision, recall
 from fedassay.metrics.average_precision import precision_gradient
 from fedassay.metrics.roc_auc import area_gradient, likely_area
 from fedassay.noise import DenseNoise
 from fedassay.planning.pilot import Pilot, heard_fraction
 from fedassay.reconcile import leaf_covariance
-from fedassay.survey import OneLevel, Survey
+from fedassay.survey import Survey
 from fedassay.two_steps import as_counted, rows_on, sums_on
 
 _QUANTILES = (0.2, 0.5, 0.8)

@@ -8,6 +8,7 @@ import numpy as np
 from fedassay.assessment import Assessment, tracker_name
 from fedassay.estimate_table import Exact
 from fedassay.examples import ScoredClients
+from fedassay.mechanisms import Keep
 from fedassay.metrics.exact_rows import row_metrics
 from fedassay.planning.search import SurveyDesign
 from fedassay.randomness import SimulatedRandomness
@@ -38,10 +39,13 @@ class SimulatedAssessment(Assessment):
         held = "each row a client" if self.clients is None else f"{self.clients:,} clients"
         line = f"{self.rows:,} rows, {held}. {self.guarantee.sentence()}"
         if self.counted < self.rows:
-            most = self.survey.unit.max_examples
+            unit = self.survey.unit
+            most, kind = 1 if self.survey.is_local else unit.max_examples, unit.kind.value
+            chosen = "drawn at random" if unit.keep is Keep.RANDOM else "the latest"
+            left_out = 100 * (1 - self.counted / self.rows)
             line += (
-                f"\nCounted {self.counted:,} of these rows: at most {most:,} of each client, "
-                "drawn at random. Raise max_examples to count more."
+                f"\nCounted {self.counted:,} of these rows, and left out {left_out:.2g} %: at most "
+                f"{most:,} of each {kind}, {chosen}. Raise max_examples to count more."
             )
         return line
 
