@@ -18,8 +18,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from fedassay import calibration, errors, ledger, metrics, planning, sites
-    from fedassay.api import answer, load, new_survey, plan, simulate, tally_answers
+    from fedassay import calibration, errors, ledger, metrics, planning, sites, tracking
+    from fedassay.api import (
+        answer,
+        load,
+        new_survey,
+        plan,
+        simulate,
+        tally_answers,
+        write_report,
+    )
     from fedassay.assessment import Assessment
     from fedassay.calibration.calibrator import Calibrator, Method
     from fedassay.client import Answer, ClientPolicy
@@ -116,13 +124,23 @@ __all__ = [
     "simulate",
     "sites",
     "tally_answers",
+    "tracking",
+    "write_report",
 ]
 
-_ROOMS = ("calibration", "errors", "ledger", "metrics", "planning", "sites")
+_ROOMS = ("calibration", "errors", "ledger", "metrics", "planning", "sites", "tracking")
 # Where each name lives; a test compares this with the imports above.
 _NAMES_OF = {
     "fractions": ("Fraction",),
-    "fedassay.api": ("answer", "load", "new_survey", "plan", "simulate", "tally_answers"),
+    "fedassay.api": (
+        "answer",
+        "load",
+        "new_survey",
+        "plan",
+        "simulate",
+        "tally_answers",
+        "write_report",
+    ),
     "fedassay.assessment": ("Assessment",),
     "fedassay.calibration.calibrator": ("Calibrator", "Method"),
     "fedassay.client": ("Answer", "ClientPolicy"),

@@ -1,12 +1,14 @@
 """From a tally to a score histogram."""
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from fedassay.checks import require_type, require_whole
 from fedassay.errors import SettingInvalid, TooFewReports
 from fedassay.examples import FloatArray
+from fedassay.files import Fields
 from fedassay.hierarchy import Hierarchy
 from fedassay.histogram import ScoreHistogram
 from fedassay.level_policy import OneLevel
@@ -18,6 +20,7 @@ from fedassay.noise import (
     PrefixNoise,
     TreeNoise,
 )
+from fedassay.published import published
 from fedassay.reconcile import Observed, fit_leaves, prefix_leaves, reconcile
 from fedassay.survey import Survey
 from fedassay.survey_steps import SecondOfTwo
@@ -45,12 +48,23 @@ class DecodeOptions:
         if self.buckets is not None:
             require_whole(self.buckets, "buckets", 1, MAX_BUCKETS)
 
+    @classmethod
+    def from_json(cls, fields: Fields) -> Self:
+        """Rebuild them from untrusted JSON."""
+        fields.only("smooth", "reconcile", "buckets")
+        is_none = fields.get("buckets") is None
+        return cls(
+            smooth=fields.boolean("smooth"),
+            reconcile=fields.boolean("reconcile"),
+            buckets=None if is_none else fields.integer("buckets", 1, MAX_BUCKETS),
+        )
+
 
 def decode(survey: Survey, tally: Tally, *, decode_options: DecodeOptions) -> ScoreHistogram:
     """Debias the counters with each level's Law, join the levels, and carry the noise along.
 
     Guarantee: post-processing only; whatever the survey promises still holds. Below the
-    survey's minimum nothing is decoded.
+    survey's minimum nothing is decoded, and of exact sums nothing below its smallest cell.
 
     >>> from fedassay.grid import Grid
     >>> from fedassay.mechanisms import Exact, Privacy
@@ -95,8 +109,9 @@ def decode_counters(
             "Pass the first assessment too (--first first-assessment.json)."
         )
     if survey.is_exact and not isinstance(survey.level_policy, OneLevel):
-        leaves = tally.per_level(survey)[-1].astype(np.float64)
-        return ScoreHistogram(survey.grid.edges, leaves, NoNoise(), decode_options.smooth)
+        seen = published(survey, tally)
+        leaves = seen.per_level(survey)[-1].astype(np.float64)
+        return ScoreHistogram(seen.edges(survey), leaves, NoNoise(), decode_options.smooth)
     levels = range(survey.hierarchy.levels)
     values = tuple(
         debiased(survey, tally, level, clients=tally.clients(survey)) for level in levels
