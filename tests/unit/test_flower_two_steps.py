@@ -199,7 +199,7 @@ def test_a_first_step_that_fails_is_asked_again_for_its_own_part(folder: Path) -
         federate(grid, settings(folder))
     assert [charged(site) for site in sites] == [[TOTAL]] * 4
     federate(InProcessGrid(configs(sites)), settings(folder))
-    assert [charged(site) for site in sites] == [[TOTAL, TOTAL / 5, 0]] * 4
+    assert [charged(site) for site in sites] == [[TOTAL, TOTAL / 10, 0]] * 4
 
 
 def test_a_site_that_leaves_between_the_steps_is_in_the_first_sum_only(folder: Path) -> None:
@@ -267,7 +267,7 @@ def hostile(survey: Survey, change: str) -> Survey:
     match change:
         case "more epsilon":
             noise = tuple(
-                Polya(m.epsilon * Fraction(6, 5), m.sensitivity, shares)
+                Polya(m.epsilon * Fraction(21, 20), m.sensitivity, shares)
                 for m in survey.mechanisms
                 if isinstance(m, Polya)
             )
