@@ -88,14 +88,11 @@ def ks(histogram: ScoreHistogram) -> Estimate:
     undefined = why_one_class(histogram)
     if undefined is not None:
         return undefined
-    bias = noise_sd = between = 0.0
+    bias = noise_sd = 0.0
     if not histogram.noise.is_zero:
         # The largest of many noisy gaps is larger than the largest gap.
-        every = float(_largest_gap(histogram.counts))
         histogram = few_buckets(histogram)
         bias, noise_sd = bias_and_spread(histogram, _largest_gap)
-        # What is more than noise may be a peak between the edges that were kept.
-        between = max(every - float(_largest_gap(histogram.counts)) - 2.0 * noise_sd, 0.0)
     P, N = histogram.total_positives, histogram.total_negatives
     gap = histogram.cumulative[0] / N - histogram.cumulative[1] / P
     share_n, share_p = np.abs(histogram.negatives) / N, np.abs(histogram.positives) / P
@@ -110,7 +107,6 @@ def ks(histogram: ScoreHistogram) -> Estimate:
     value = largest
     if histogram.smooth and histogram.buckets <= _FEW_BUCKETS:
         value = float(_largest_gap(histogram.refined(_PARTS)[1]))
-    value += between / 2.0
     tied = np.minimum(histogram.ties / np.maximum(histogram.counts, 1.0), 1.0).min(axis=0)
     reached = ends + np.maximum(furthest - ends, 0.0) * spans(histogram).openness ** 2 * (
         1.0 - tied
@@ -124,7 +120,7 @@ def ks(histogram: ScoreHistogram) -> Estimate:
         noise_sd=noise_sd,
         sampling_sd=sqrt(sampling_variance(histogram, _gap_gradient(histogram))),
         binning_bound=max(float(furthest.max()), value) - largest + abs(bias),
-        binning_sd=hypot(possible / REACH, chance, between / 2.0),
+        binning_sd=hypot(possible / REACH, chance),
     )
     return unless_too_coarse(estimate, "the largest gap", 1.0)
 
