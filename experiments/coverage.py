@@ -100,10 +100,11 @@ def measure(job: Job) -> float:
 def _columns(estimate: Estimate | None, truth: float, population: float) -> FloatArray:
     if estimate is None or not estimate.is_available:
         coarse = type(estimate).__name__ == "TooCoarse"
-        rest = [np.nan] * 5
+        rest = [np.nan] * 6
         return np.array([TOO_COARSE if coarse else NOT_ENOUGH, *rest, truth, population])
     ends = [*estimate.interval(population=False), *estimate.interval()]
-    return np.array([ANSWERED, estimate.value, *ends, truth, population])
+    bound = estimate.binning_bound
+    return np.array([ANSWERED, estimate.value, *ends, bound, truth, population])
 
 
 def jobs(arguments: Namespace) -> Iterator[Job]:

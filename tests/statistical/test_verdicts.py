@@ -6,6 +6,8 @@ by the seed. The twins: intervals half as wide hold 67 % and are named in 400 tr
 probability above 1 - 1e-9, as are those twice as wide (2 is 7 standard errors above 1.5).
 """
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -16,7 +18,9 @@ TRIALS = 400
 CELLS = 200
 
 
-def trials(factor: float, *, bias: float = 0.0, outcome: float = ANSWERED) -> Trials:
+def trials(
+    factor: float, *, bias: float = 0.0, outcome: float = ANSWERED, bound: float = 0.0
+) -> Trials:
     """Normal errors of 0.01 about a bias, and intervals `factor` times as wide as right."""
     generator = np.random.default_rng(8)
     names = tuple(f"metric{i}@0.5" for i in range(CELLS // 2))
@@ -30,6 +34,7 @@ def trials(factor: float, *, bias: float = 0.0, outcome: float = ANSWERED) -> Tr
         "rows_high": value + half,
         "population_low": value + 0.01 - half,
         "population_high": value + 0.01 + half,
+        "bound": np.full_like(value, bound),
         "rows": np.full_like(value, rows),
         "population": np.full_like(value, population),
     }
@@ -52,6 +57,18 @@ def test_intervals_half_as_wide_are_too_low() -> None:
 def test_intervals_twice_as_wide_are_too_wide() -> None:
     assert all(cell.is_wide(CELLS) for cell in all_cells([trials(2.2)]))
     assert not any(cell.is_low(CELLS) for cell in all_cells([trials(2.2)]))
+
+
+def test_what_a_cell_hides_widens_nobody_elses_oracle_than_that_of_a_threshold_inside_it() -> None:
+    """Spikes, of which q50 was not asked: an oracle of that grid is as wide as the cell says."""
+    found = trials(2.2, bound=0.03)
+    assert all(cell.is_wide(CELLS) for cell in all_cells([found]))
+    inside = replace(
+        found, table="spikes", names=tuple(name.replace("0.5", "q50") for name in found.names)
+    )
+    assert not any(cell.is_wide(CELLS) for cell in all_cells([inside]))
+    wider = replace(inside, values=trials(2.2, bound=0.005).values)
+    assert all(cell.is_wide(CELLS) for cell in all_cells([wider]))
 
 
 def test_a_bias_that_the_interval_does_not_know_is_too_low() -> None:

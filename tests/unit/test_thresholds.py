@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedassay import Estimate, Grid, ScoreHistogram, TooCoarse, metrics
-from fedassay.metrics.thresholds import confusion
+from fedassay.metrics.confusion import confusion
 
 Z = 1.959963984540054
 

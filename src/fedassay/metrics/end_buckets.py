@@ -12,10 +12,9 @@ from math import log
 import numpy as np
 
 from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.log_odds import EPS
 from fedassay.metrics.range_noise import CLEAR, range_noise
 
-EPS = float(np.finfo(np.float64).eps)
-"""scikit-learn clips probabilities to [eps, 1 - eps]."""
 _AT_THE_END = 2.0**-30
 # Scores of 1e-13 are not impossible, only rare beside exact zeros.
 _UNLIKE_ZERO = 0.125

@@ -43,7 +43,7 @@ class RangeNoise:
         return count >= _FEW and count >= _FEW + by * self.sd(label, start, stop)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=8)
 def range_noise(histogram: ScoreHistogram) -> RangeNoise:
     """What noise does to sums of neighbouring buckets.
 

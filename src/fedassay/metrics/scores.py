@@ -17,7 +17,8 @@ from fedassay.metrics.delta_method import (
     why_one_class,
     why_undefined,
 )
-from fedassay.metrics.end_buckets import EPS, end_loss, without_empty_ends
+from fedassay.metrics.end_buckets import end_loss, without_empty_ends
+from fedassay.metrics.log_odds import EPS
 from fedassay.metrics.range_noise import cell_noise_sd
 from fedassay.metrics.spans import clear_spikes, spans
 

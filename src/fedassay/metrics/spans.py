@@ -35,7 +35,7 @@ class Spans:
     """Counts whose place is open, label x bucket: what noise may hide too, without ties."""
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=4)
 def spans(histogram: ScoreHistogram) -> Spans:
     """How far neighbours leave open in which order a bucket's positives and negatives lie.
 
@@ -45,7 +45,7 @@ def spans(histogram: ScoreHistogram) -> Spans:
     (a - 1)(1 - b)/(a - b) of the half rectangle: the openness. At either end of the grid there
     is no neighbour, and a is infinite or b is 0.
 
-    The last answer is kept, because several metrics ask for it one after the other.
+    The last answers are kept, because several metrics ask for it one after the other.
 
     >>> even = ScoreHistogram(np.array([0.0, 0.5, 1.0]), np.full((2, 2), 100.0))
     >>> spans(even).openness.tolist()
