@@ -14,10 +14,10 @@ from fedassay import Grid, Hierarchy, Polya, Survey, SystemRandomness
 from fedassay.client import OPEN_POLICY, answer_counts
 from fedassay.errors import FedassayError
 from fedassay.files import canonical
+from fedassay.level_policy import OneLevel
 from fedassay.mechanisms import Privacy, UnaryEncoding
 from fedassay.secagg.graph import Graph
 from fedassay.secagg.terms import required_survivors
-from fedassay.survey import OneLevel
 from fedassay.survey_json import MAX_SURVEY_BYTES, survey_from_bytes
 
 _WANTED_SECONDS, _WANTED_MIB = 0.05, 50.0

@@ -29,7 +29,7 @@ from fedassay.metrics import accuracy, precision, recall, roc_auc
 from fedassay.planning import theory
 from fedassay.planning.request import Preset, SurveyRequest
 from fedassay.planning.search import SurveyDesign, design_survey
-from fedassay.planning.theory import Case, Constant
+from fedassay.planning.theory import PAPER_MODELS, Case, Constant
 from fedassay.survey import Survey
 
 _PAGE = Path(__file__).with_name("theory.md")
@@ -158,7 +158,7 @@ def _flat_error(
 
 def _mechanism(case: Case) -> AnyMechanism:
     epsilon = Fraction(case.epsilon).limit_denominator(1000)
-    match case.privacy:
+    match case.model:
         case Privacy.SECURE:
             return Exact()
         case Privacy.DISTRIBUTED:
@@ -212,7 +212,7 @@ def _page(found: dict[str, dict[str, Constant]], trials: int) -> str:
     for result, by_privacy in found.items():
         cells = [
             f"{each.mean:.2g} ({each.smallest:.2g} to {each.largest:.2g})" if each else "exact"
-            for each in (by_privacy.get(privacy.value) for privacy in Privacy)
+            for each in (by_privacy.get(privacy.value) for privacy in PAPER_MODELS)
         ]
         rows.append(f"| {result} | {rates[result]} | {' | '.join(cells)} |")
     return (
@@ -244,7 +244,7 @@ def main() -> None:
     found: dict[str, dict[str, Constant]] = {}
     for result in MEASURES:
         found[result] = {}
-        for privacy in Privacy:
+        for privacy in PAPER_MODELS:
             if result == "given_classifier" and privacy is Privacy.SECURE:
                 continue
             print(f"{time.strftime('%H:%M:%S')} {result}, {privacy.value}", file=sys.stderr)

@@ -6,8 +6,8 @@ from fractions import Fraction
 from fedassay import Grid, Hierarchy, Polya, Survey, Unit
 from fedassay.cut_levels import CutLevels
 from fedassay.hierarchy import fanouts_for
+from fedassay.level_policy import EveryLevel, OneLevel
 from fedassay.mechanisms import AnyMechanism, Privacy, RandomizedResponse, UnaryEncoding
-from fedassay.survey import EveryLevel, OneLevel
 from fedassay.survey_steps import FirstOfTwo, SecondOfTwo
 
 ALL = Fraction(1)

@@ -8,8 +8,8 @@ import numpy as np
 from fedassay import Exact, Examples, Grid, Hierarchy, Polya, Report, Survey
 from fedassay.cut_levels import CutLevels
 from fedassay.examples import ScoredClients
+from fedassay.level_policy import EveryLevel, OneLevel
 from fedassay.mechanisms import AnyMechanism, Privacy, RandomizedResponse, UnaryEncoding
-from fedassay.survey import EveryLevel, OneLevel
 from fedassay.survey_steps import FirstOfTwo, SecondOfTwo
 
 REPORT_ID = bytes(range(16))

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from fedassay.hierarchy import Hierarchy, Interleaved
     from fedassay.histogram import ScoreHistogram
     from fedassay.ledger import Budget, Ledger, LedgerAccount, Part, Window
+    from fedassay.level_policy import EveryLevel, OneLevel
     from fedassay.mechanisms import (
         Exact,
         Guarantee,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest
     from fedassay.planning.search import SurveyDesign
     from fedassay.randomness import SystemRandomness
-    from fedassay.survey import EveryLevel, OneLevel, Survey
+    from fedassay.survey import Survey
     from fedassay.tally import Tally
     from fedassay.wire import Block, Report
 

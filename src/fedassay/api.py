@@ -12,14 +12,13 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, Unpack
 
+from fedassay.api_columns import Column, as_table
 from fedassay.api_inputs import (
-    Column,
     NewSurveySettings,
     Number,
     Rows,
     SurveySettings,
     as_assessment,
-    as_table,
     as_thresholds,
     survey_request,
 )
@@ -44,7 +43,7 @@ from fedassay.planning.second_survey import second_survey
 from fedassay.planning.solve import Target
 from fedassay.randomness import SystemRandomness
 from fedassay.simulation.result import SimulatedAssessment, simulated_assessment
-from fedassay.simulation.simulate import counted_rows
+from fedassay.simulation.simulate import check_sites, counted_rows
 from fedassay.survey import MAX_CLIENTS, SURVEY_FORMAT, Survey
 from fedassay.survey_json import load_survey
 from fedassay.tables.split_rows import splits_rows
@@ -95,6 +94,7 @@ def simulate(
         reference=reference,
         is_simulated=True,
     )
+    check_sites(request.privacy, cohort)
     design = design_survey(replace(request, examples=counted_rows(cohort, request.unit)))
     return simulated_assessment(design, cohort, thresholds=points, seed=seed)
 

@@ -10,29 +10,30 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 import numpy as np
-import numpy.typing as npt
 
+from fedassay.api_columns import Column, client_codes, column, name_of
 from fedassay.assessment import ASSESSMENT_FORMAT, Assessment, estimates_json
 from fedassay.checks import choice, require_thresholds, require_whole, shown, unknown
 from fedassay.errors import (
-    ColumnMissing,
-    ColumnTypeInvalid,
     FileInvalid,
     LabelInvalid,
     SettingInvalid,
 )
-from fedassay.examples import Examples, FloatArray, IntArray, ScoredClients, checked_scores
-from fedassay.extras import needed_for
+from fedassay.examples import (
+    MOST_NAMED,
+    Examples,
+    FloatArray,
+    ScoredClients,
+    checked_scores,
+    client_names,
+)
 from fedassay.files import as_path, parse_fraction, read_json
 from fedassay.mechanisms import Privacy, Unit, UnitKind
 from fedassay.planning.boundaries import reference_from
 from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest
 from fedassay.tables.reading import Columns, read_clients, read_reference
-from fedassay.tables.values import numbers
 
 Number = int | float | Fraction | Decimal | str
-Column = npt.ArrayLike
-"""A list, an array, a column of a frame; or its name, where a table is given."""
 
 
 class SurveySettings(TypedDict, total=False):
@@ -57,6 +58,8 @@ class SurveySettings(TypedDict, total=False):
     auc: float
     allow_empty: bool
     level_by_hash: bool
+    sum_only: bool
+    """Under site privacy: whether nobody may see more than the sum over sites all the same."""
     model_digest: str
 
 
@@ -83,7 +86,7 @@ class Rows:
     @property
     def columns(self) -> Columns:
         """The names of the columns."""
-        return Columns(_name(self.y_score, "y_score"), _name(self.y_true, "y_true"))
+        return Columns(name_of(self.y_score, "y_score"), name_of(self.y_true, "y_true"))
 
     def examples(self) -> Examples:
         """The rows, checked."""
@@ -96,18 +99,21 @@ class Rows:
         """The rows with the client that holds each."""
         if self.path is not None:
             names = self.columns
-            owner = None if clients is None else _name(clients, "clients")
+            owner = None if clients is None else name_of(clients, "clients")
             return read_clients(self.path, Columns(names.score, names.label, owner))
         examples = self.examples()
         if clients is None:
             return ScoredClients(examples, None, len(examples))
-        codes, count = client_codes(clients, self.data)
+        codes, called = client_codes(clients, self.data)
         if len(codes) != len(examples):
             raise LabelInvalid(
                 f"there must be one client per row; found {len(codes)} clients and "
                 f"{len(examples)} rows. Pass columns of the same table."
             )
-        return ScoredClients(examples, codes, count)
+        count = len(called)
+        return ScoredClients(
+            examples, codes, count, client_names(called) if count <= MOST_NAMED else ()
+        )
 
 
 def survey_request(
@@ -290,110 +296,3 @@ def _follows(written: dict[str, Any], assessment: Assessment) -> bool:
         ):
             return False
     return True
-
-
-def column(values: Column, data: Any, what: str) -> npt.NDArray[np.generic]:
-    """One column of numbers: as given, or by name out of a table."""
-    if data is None:
-        if isinstance(values, str):
-            raise SettingInvalid(
-                f"{what} names a column, but there is no table; found {shown(values)}. "
-                "Pass the table as data=, or the column itself."
-            )
-        return _numbers_of(values, what)
-    return _from_table(data, _name(values, what), what)
-
-
-def _name(value: object, what: str) -> str:
-    if isinstance(value, str):
-        return value
-    raise SettingInvalid(
-        f"with data=, {what} is the name of one of its columns; found {shown(type(value))}. "
-        "Pass names with data=, or columns without it."
-    )
-
-
-def _from_table(data: Any, name: str, what: str) -> npt.NDArray[np.generic]:
-    names = _column_names(data)
-    if name not in names:
-        raise ColumnMissing(unknown(name, names[:20], "a column of the table"))
-    if isinstance(data, Mapping) or not hasattr(data, "column_names"):
-        return _numbers_of(data[name], what)
-    batches = data.select([name]).to_batches()
-    return np.concatenate([np.zeros(0), *(numbers(batch, name) for batch in batches)])
-
-
-def _column_names(data: Any) -> list[str]:
-    """The names of a table's columns: of a mapping, a pandas or polars frame, an Arrow table."""
-    if isinstance(data, Mapping):
-        return list(data)
-    names = getattr(data, "column_names", None) or getattr(data, "columns", None)
-    if names is None or not hasattr(data, "__getitem__"):
-        raise SettingInvalid(
-            "data is a path, a frame of pandas or polars, a mapping of columns, or any table with "
-            f"__arrow_c_stream__; found {type(data).__name__}. Convert it first."
-        )
-    return [str(name) for name in names]
-
-
-def as_table(data: Any) -> Any:
-    """A table whose columns can be taken by name; what only streams is gathered by pyarrow."""
-    streams = hasattr(data, "__arrow_c_stream__")
-    if not streams or hasattr(data, "columns") or hasattr(data, "column_names"):
-        return data
-    with needed_for("tables that stream Arrow data"):
-        import pyarrow as pa
-
-    return pa.table(data)
-
-
-def _numbers_of(values: Any, what: str) -> npt.NDArray[np.generic]:
-    """A column as numbers or booleans; what is missing becomes NaN."""
-    try:
-        array = np.asarray(values)
-    except ValueError as error:
-        raise ColumnTypeInvalid(
-            f"{what} must be one column of numbers; found rows of different lengths. "
-            "Pass a list, an array or a column of a table."
-        ) from error
-    if array.dtype != object or not hasattr(values, "to_numpy"):
-        return array
-    # Nullable columns of pandas come as objects; missing values are NaN in numbers.
-    try:
-        return np.asarray(values.to_numpy(dtype="float64", na_value=np.nan))
-    except (TypeError, ValueError):
-        return array
-
-
-def client_codes(clients: Column, data: Any) -> tuple[IntArray, int]:
-    """The number of each row's client, in order of appearance, and how many there are.
-
-    >>> client_codes(["b", "a", "b"], None)
-    (array([0, 1, 0]), 2)
-    """
-    if data is not None:
-        name = _name(clients, "clients")
-        names = _column_names(data)
-        if name not in names:
-            raise ColumnMissing(unknown(name, names[:20], "a column of the table"))
-        values = data[name]
-    else:
-        if isinstance(clients, str):
-            column(clients, None, "clients")
-        values = clients
-    listed = values.to_pylist() if hasattr(values, "to_pylist") else np.asarray(values)
-    if np.ndim(listed) != 1:
-        raise ColumnTypeInvalid(
-            f"clients must be one column of names or numbers; found {np.ndim(listed)} dimensions. "
-            "Pass one name for each row."
-        )
-    array = np.asarray(listed)
-    if array.dtype.kind in "iubSU":
-        _, first, codes = np.unique(array, return_index=True, return_inverse=True)
-        rank = np.empty(len(first), dtype=np.int64)
-        rank[np.argsort(first)] = np.arange(len(first))
-        return rank[codes], len(first)
-    # Names and missing ones of any kind: all missing ones are one client, as in files.
-    place: dict[object, int] = {}
-    numbered = [place.setdefault(None if item != item else item, len(place)) for item in listed]  # noqa: PLR0124
-    return np.array(numbered, dtype=np.int64), len(place)

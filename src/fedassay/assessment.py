@@ -11,10 +11,11 @@ import numpy as np
 
 from fedassay.calibration import Calibrator, Method, fit
 from fedassay.checks import require_thresholds, require_type, unknown
-from fedassay.decoding import DecodeOptions, decode, require_enough
+from fedassay.decoding import DecodeOptions, decode, decode_counters, require_enough
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.estimate import Estimate, NotEnoughData, TooCoarse
 from fedassay.estimate_table import Exact, estimate_header, estimate_rows, reasons
+from fedassay.examples import IntArray
 from fedassay.files import Fields, as_path, read_json, write_json
 from fedassay.histogram import ScoreHistogram
 from fedassay.mechanisms import Guarantee
@@ -24,8 +25,8 @@ from fedassay.presentation import aligned, html_table, html_text
 from fedassay.survey import Survey
 from fedassay.survey_json import survey_from_json
 from fedassay.survey_steps import SecondOfTwo
-from fedassay.tally import Tally
-from fedassay.two_steps import check_pair, decode_two, guarantee_of_both
+from fedassay.tally import MOST_SITE_COUNTERS, Tally
+from fedassay.two_steps import check_pair, decode_both, decode_two, guarantee_of_both
 
 ASSESSMENT_FORMAT = "fedassay.assessment/2"
 
@@ -82,6 +83,32 @@ class Assessment:
     def histogram(self) -> ScoreHistogram:
         """The decoded tally; raises `TooFewReports` below the survey's minimum."""
         return self._histogram
+
+    def site_histograms(self) -> dict[str, ScoreHistogram]:
+        """Each site's own counts, decoded, where sites may be seen; of both surveys, if two.
+
+        >>> import fedassay
+        >>> labels, scores = [0, 1] * 500, [i / 1000 for i in range(1000)]
+        >>> sites = ["north"] * 400 + ["south"] * 600
+        >>> asked = {"privacy": "site", "epsilon": 1, "steps": 1, "seed": 0}
+        >>> result = fedassay.simulate(labels, scores, clients=sites, **asked)
+        >>> list(result.site_histograms())
+        ['north', 'south']
+        """
+        return {
+            name: self._site_histogram(name, counters)
+            for name, counters in self.tally.sites.items()
+            if self.first is None or name in self.first.tally.sites
+        }
+
+    def _site_histogram(self, name: str, counters: IntArray) -> ScoreHistogram:
+        own = _one_report(self.survey, counters)
+        if self.first is None:
+            return decode_counters(self.survey, own, decode_options=self.decode_options)
+        before = _one_report(self.first.survey, self.first.tally.sites[name])
+        return decode_both(
+            self.first.survey, before, self.survey, own, decode_options=self.decode_options
+        )
 
     def estimates(self) -> dict[str, Estimate]:
         """Every metric, by name."""
@@ -236,7 +263,8 @@ class Assessment:
         fields = Fields(read_json(as_path(path), ASSESSMENT_FORMAT), where)
         fields.only(
             "format", "survey", "reports", "counters", "decode_options", "thresholds",
-            "guarantee", "estimates", *(["first"] if fields.has("first") else []),
+            "guarantee", "estimates",
+            *(name for name in ("first", "sites") if fields.has(name)),
         )  # fmt: skip
         survey, tally = _read_counted(fields, where)
         thresholds = tuple(fields.numbers("thresholds", 10_000))
@@ -248,7 +276,8 @@ class Assessment:
         first = None
         if fields.has("first"):
             inside = fields.inside("first")
-            inside.only("survey", "reports", "counters")
+            seen = ["sites"] if inside.has("sites") else []
+            inside.only("survey", "reports", "counters", *seen)
             first = cls(*_read_counted(inside, f"{where}, first"), decode_options, thresholds)
         return cls(
             survey=survey,
@@ -268,12 +297,18 @@ def tracker_name(name: str) -> str:
     return name.replace("@", "_at_").replace("=", "_")
 
 
+def _one_report(survey: Survey, counters: IntArray) -> Tally:
+    return Tally(survey.fingerprint, (1,) * survey.hierarchy.levels, counters)
+
+
 def _counted(assessment: Assessment) -> dict[str, Any]:
-    """A survey and the sums of its reports."""
+    """A survey and the sums of its reports, and the reports by site where they may be seen."""
+    seen = {name: counters.tolist() for name, counters in assessment.tally.sites.items()}
     return {
         "survey": assessment.survey.to_json(),
         "reports": list(assessment.tally.reports),
         "counters": assessment.tally.counters.tolist(),
+        **({"sites": seen} if seen else {}),
     }
 
 
@@ -283,10 +318,23 @@ def _read_counted(fields: Fields, where: str) -> tuple[Survey, Tally]:
         survey,
         reports=fields.integers("reports", survey.hierarchy.levels),
         counters=np.array(fields.integers("counters", survey.hierarchy.width), np.int64),
+        sites=_read_sites(fields, survey, where) if fields.has("sites") else None,
         where=where,
     )
     require_enough(survey, tally)
     return survey, tally
+
+
+def _read_sites(fields: Fields, survey: Survey, where: str) -> dict[str, IntArray]:
+    """Every site's counters, from a file that a stranger may have written."""
+    width, listed = survey.hierarchy.width, fields.get("sites")
+    if not isinstance(listed, dict) or len(listed) * width > MOST_SITE_COUNTERS:
+        raise FileInvalid(
+            f'{where}: "sites" holds at most {MOST_SITE_COUNTERS:,} counters by name; found '
+            "something else."
+        )
+    inside = Fields(listed, f"{where}, sites")
+    return {name: np.array(inside.integers(name, width), np.int64) for name in listed}
 
 
 def estimates_json(estimates: Mapping[str, Estimate]) -> dict[str, dict[str, Any]]:

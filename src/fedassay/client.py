@@ -12,12 +12,13 @@ from fedassay.cut_levels import CutLevels
 from fedassay.errors import SettingInvalid, SurveyRefused
 from fedassay.examples import Examples, IntArray
 from fedassay.level_draw import choose_level, hashed_level, levels_of_reports, rows_in_turn
+from fedassay.level_policy import OneLevel
 from fedassay.limits import check_bytes, check_counters, check_draws
 from fedassay.mechanisms import LocalMechanism, Privacy, SharingMechanism, UnitKind
 from fedassay.mechanisms.sampling import Dice
 from fedassay.randomness import Randomness
 from fedassay.report_ids import REPORT_ID_BYTES
-from fedassay.survey import OneLevel, Survey
+from fedassay.survey import Survey
 from fedassay.wire import (
     MAX_BLOCK_BYTES,
     Block,
@@ -34,7 +35,7 @@ CEILING = Fraction(10)
 def default_epsilon(privacy: Privacy) -> Fraction:
     """The most that a client spends on one survey unless it was told otherwise."""
     match privacy:
-        case Privacy.SECURE | Privacy.DISTRIBUTED:
+        case Privacy.SECURE | Privacy.DISTRIBUTED | Privacy.SITE:
             return Fraction(1)
         case Privacy.LOCAL:
             return Fraction(5)
@@ -49,7 +50,7 @@ def most_cells(privacy: Privacy) -> int:
     match privacy:
         case Privacy.SECURE:
             return 2**17
-        case Privacy.DISTRIBUTED:
+        case Privacy.DISTRIBUTED | Privacy.SITE:
             return 2**14
         case Privacy.LOCAL:
             return 2**13

@@ -9,6 +9,7 @@ from fedassay.errors import SettingInvalid, TooFewReports
 from fedassay.examples import FloatArray
 from fedassay.hierarchy import Hierarchy
 from fedassay.histogram import ScoreHistogram
+from fedassay.level_policy import OneLevel
 from fedassay.mechanisms import Law
 from fedassay.noise import (
     DenseNoise,
@@ -18,7 +19,7 @@ from fedassay.noise import (
     TreeNoise,
 )
 from fedassay.reconcile import Observed, fit_leaves, prefix_leaves, reconcile
-from fedassay.survey import OneLevel, Survey
+from fedassay.survey import Survey
 from fedassay.survey_steps import SecondOfTwo
 from fedassay.tally import Tally
 
@@ -69,6 +70,25 @@ def decode(survey: Survey, tally: Tally, *, decode_options: DecodeOptions) -> Sc
     require_type(decode_options, DecodeOptions, "decode_options", "Pass DecodeOptions().")
     tally.require(survey)
     require_enough(survey, tally)
+    return decode_counters(survey, tally, decode_options=decode_options)
+
+
+def decode_counters(
+    survey: Survey, tally: Tally, *, decode_options: DecodeOptions
+) -> ScoreHistogram:
+    """As `decode`, of however few reports: of one site, where each may be seen.
+
+    >>> from fractions import Fraction
+    >>> from fedassay.grid import Grid
+    >>> from fedassay.mechanisms import Polya, Privacy
+    >>> survey = Survey(
+    ...     privacy=Privacy.SITE, grid=Grid.uniform(2), hierarchy=Hierarchy.flat(2),
+    ...     mechanisms=(Polya(Fraction(1), 1, 1),), minimum_reports=5,
+    ... )
+    >>> tally = Tally(survey.fingerprint, (1,), np.array([30, 10, 0, 20]))
+    >>> decode_counters(survey, tally, decode_options=DecodeOptions()).total
+    60.0
+    """
     if isinstance(survey.step, SecondOfTwo):
         raise SettingInvalid(
             "the second of two surveys is read together with the first; found it alone. "
@@ -202,8 +222,7 @@ def join_levels(
         return leaves, PrefixNoise(levels, variances, table, local_epsilon)
     if isinstance(levels, Hierarchy):
         leaves = reconcile(levels, values, variances, total=total)
-        table = leaves if survey.samples_clients else None
-        return leaves, TreeNoise(levels, variances, table, total is not None, local_epsilon)
+        return leaves, tree_noise(survey, levels, leaves, variances)
     observed = [
         Observed(levels.rows(level), value, variance)
         for level, (value, variance) in enumerate(zip(values, variances, strict=True))
@@ -211,6 +230,22 @@ def join_levels(
     leaves, covariance = fit_leaves(observed, total=total)
     table = leaves if survey.samples_clients else None
     return leaves, DenseNoise(covariance, table, local_epsilon)
+
+
+def tree_noise(
+    survey: Survey, tree: Hierarchy, leaves: FloatArray, variances: PerLevel
+) -> TreeNoise:
+    """The noise of leaves that were reconciled over a tree.
+
+    >>> import fedassay
+    >>> survey = fedassay.new_survey(privacy="distributed", epsilon=1, clients=1000, height=1)
+    >>> noise = tree_noise(survey, Hierarchy.flat(2), np.ones((2, 2)), (np.full((2, 2), 3.0),))
+    >>> noise.variance(np.array([[1.0, 0.0], [1.0, 0.0]]))
+    6.0
+    """
+    table = leaves if survey.samples_clients else None
+    epsilon = float(survey.epsilon) if survey.is_local and survey.epsilon else None
+    return TreeNoise(tree, variances, table, survey.total_is_known, epsilon)
 
 
 def debiased(survey: Survey, tally: Tally, level: int, *, clients: float) -> FloatArray:

@@ -3,7 +3,8 @@
 import numpy as np
 
 from fedassay.examples import FloatArray, IntArray
-from fedassay.survey import OneLevel, Survey
+from fedassay.level_policy import OneLevel
+from fedassay.survey import Survey
 from fedassay.tally import Tally
 
 

@@ -19,7 +19,8 @@ FedassayError
 │   ├── ReportMalformed
 │   ├── ReportTooLarge
 │   ├── ReportForeign
-│   └── ReportDuplicate
+│   ├── ReportDuplicate
+│   └── SiteDuplicate
 ├── SecAggError             secure aggregation stops here
 │   ├── MessageMalformed
 │   ├── MessageTooLarge
@@ -126,6 +127,10 @@ class ReportForeign(WireError):
 
 class ReportDuplicate(WireError):
     """A report with this id is already in the tally."""
+
+
+class SiteDuplicate(WireError):
+    """Another report of this site is already in the tally."""
 
 
 class SecAggError(FedassayError):

@@ -1,5 +1,6 @@
 """Scores with labels, checked once: the only place where raw data is validated."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,10 @@ from fedassay.errors import (
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 LabelArray = npt.NDArray[np.uint8]
+MOST_NAME = 200
+"""Letters of a client's name."""
+MOST_NAMED = 2**16
+"""Names of more clients than this are not kept: they are devices, and not sites."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False, repr=False)
@@ -84,12 +89,19 @@ class ScoredClients:
     examples: Examples
     client_of_row: IntArray | None
     clients: int
+    names: tuple[str, ...] = ()
+    """What the clients are called, in the order of their numbers; empty where nobody said."""
 
     def __post_init__(self) -> None:
         require_type(
             self.examples, Examples, "a cohort's examples", "Pass Examples(y, s).", withhold=True
         )
         require_whole(self.clients, "a cohort's clients", 0)
+        if len(self.names) not in (0, self.clients):
+            raise SettingInvalid(
+                f"there must be one name for each of {self.clients} clients; found "
+                f"{len(self.names)}. Leave names out, or name all."
+            )
         rows = len(self.examples)
         owner: Any = self.client_of_row
         if owner is None:
@@ -105,6 +117,27 @@ class ScoredClients:
                 f"a cohort needs the number of a client, from 0 to {self.clients - 1}, for each "
                 f"of {rows} rows; found something else. Number the clients from 0."
             )
+
+    def names_of(self, numbers: IntArray) -> tuple[str, ...]:
+        """The names of these clients, where they have names."""
+        return tuple(self.names[number] for number in numbers) if self.names else ()
+
+
+def client_names(values: Iterable[object]) -> tuple[str, ...]:
+    """What clients are called, from the values of a column: short, and each name once.
+
+    >>> client_names(["north", 7, "7", None])
+    ('north', '7', '7 (2)', '(no name)')
+    """
+    names: dict[str, None] = {}
+    for value in values:
+        plain = "(no name)" if value is None else str(value)[:MOST_NAME] or "(no name)"
+        name, times = plain, 1
+        while name in names:
+            times += 1
+            name = f"{plain[: MOST_NAME - 12]} ({times})"
+        names[name] = None
+    return tuple(names)
 
 
 def checked_scores(y_score: npt.ArrayLike) -> FloatArray:

@@ -317,6 +317,20 @@ class Fields:
             )
         return Fraction(value)
 
+    def texts(self, name: str, most: int) -> list[str]:
+        """A list of texts, each once."""
+        value = self.get(name)
+        if (
+            not isinstance(value, list)
+            or len(value) > most
+            or not all(isinstance(item, str) for item in value)
+            or len(set(value)) < len(value)
+        ):
+            raise FileInvalid(
+                f'{self._where}: "{name}" must be a list of at most {most} texts, each once.'
+            )
+        return value
+
     def integers(self, name: str, most: int, bits: int = 53) -> list[int]:
         """A list of whole numbers, each below 2^bits in size."""
         value = self.get(name)

@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from fedassay.errors import SettingInvalid, SurveyRefused
 from fedassay.examples import Examples, IntArray
+from fedassay.level_policy import OneLevel
 from fedassay.mechanisms import UnitKind
 from fedassay.mechanisms.sampling import Dice
 from fedassay.randomness import Randomness
-from fedassay.survey import OneLevel, Survey
+from fedassay.survey import Survey
 from fedassay.survey_steps import FirstOfTwo, SecondOfTwo
 
 _WORD_BITS = 32

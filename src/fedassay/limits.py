@@ -10,8 +10,9 @@ import numpy as np
 
 from fedassay.errors import SurveyRefused
 from fedassay.examples import IntArray
+from fedassay.level_policy import OneLevel
 from fedassay.mechanisms import LocalMechanism, Polya
-from fedassay.survey import OneLevel, Survey
+from fedassay.survey import Survey
 from fedassay.wire import row_bytes
 
 MOST_DRAWS = 2**20

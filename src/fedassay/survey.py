@@ -8,12 +8,13 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from fedassay.checks import require_fraction, require_type, shown
+from fedassay.checks import require_type, shown
 from fedassay.cut_levels import AnyLevels, CutLevels
 from fedassay.errors import SettingInvalid
 from fedassay.files import PUBLIC, as_path, canonical, write_whole
 from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy, Interleaved
+from fedassay.level_policy import EveryLevel, LevelPolicy, OneLevel
 from fedassay.mechanisms import (
     AnyMechanism,
     Exact,
@@ -24,6 +25,7 @@ from fedassay.mechanisms import (
     Privacy,
     RandomizedResponse,
     Unit,
+    UnitKind,
 )
 from fedassay.mechanisms.partial_noise import epsilons_of_levels, most_of_partial_noise
 from fedassay.presentation import html_text
@@ -40,66 +42,6 @@ SURVEY_FORMAT = "fedassay.survey/2"
 MAX_CLIENTS = 2**31
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _SUM_ONLY = "secure aggregation, or whoever adds up the reports, to reveal only the sum"
-
-
-@dataclass(frozen=True, slots=True)
-class EveryLevel:
-    """Each client reports on every level; what the levels cost adds up."""
-
-    def to_json(self) -> dict[str, Any]:
-        """What a survey's file says of it."""
-        return {"kind": "every"}
-
-
-@dataclass(frozen=True, slots=True)
-class OneLevel:
-    """Each client reports on one level, drawn with these shares.
-
-    It draws at random, or with `by_hash` from a public hash of its id, so that anybody can
-    check that it did not choose.
-
-    Guarantee: the choice does not depend on the data, so a client pays for one level only.
-
-    >>> OneLevel((Fraction(1, 3), Fraction(2, 3))).to_json()["client_fractions"]
-    ['1/3', '2/3']
-    """
-
-    client_fractions: tuple[Fraction, ...]
-    by_hash: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        """What a survey's file says of it."""
-        fractions = [str(fraction) for fraction in self.client_fractions]
-        return {"kind": "one", "client_fractions": fractions, "by_hash": self.by_hash}
-
-    def __post_init__(self) -> None:
-        require_type(
-            self.client_fractions,
-            tuple,
-            "the levels' shares of clients",
-            "Write them as (Fraction(1, 2), Fraction(1, 2)).",
-        )
-        if not self.client_fractions:
-            raise SettingInvalid(
-                "the levels' shares of clients must be one or more; found none. "
-                "Use EveryLevel() where clients report on all."
-            )
-        for fraction in self.client_fractions:
-            require_fraction(fraction, "a level's share of clients")
-        require_type(self.by_hash, bool, "by_hash")
-        if min(self.client_fractions) <= 0 or sum(self.client_fractions) != 1:
-            raise SettingInvalid(
-                "the levels' shares of clients must be positive and add up to 1; found "
-                f"{', '.join(map(str, self.client_fractions))}."
-            )
-        if max(fraction.denominator for fraction in self.client_fractions) >= 10**12:
-            raise SettingInvalid(
-                "the levels' shares of clients must be simple fractions (denominators below "
-                "1e12), so that a file can hold them; found a longer one. Round them."
-            )
-
-
-LevelPolicy = EveryLevel | OneLevel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -130,6 +72,8 @@ class Survey:
     allow_empty: bool = False
     """Whether a client without examples answers too, and cannot be told from the others."""
     model_digest: str | None = None
+    sum_only: bool = False
+    """Whether sites that add the whole noise still let nobody see more than their sum."""
     step: SurveyStep | None = None
     """Its place, if it is one of two surveys that belong together."""
     _fingerprint: bytes = field(init=False, repr=False, compare=False)
@@ -168,6 +112,7 @@ class Survey:
             )
         self._check_privacy()
         self._check_noise()
+        self._check_site()
         self._check_local()
         check_step(self.step, self.hierarchy, epsilon=self.epsilon, is_local=self.is_local)
         check_model_digest(self.model_digest)
@@ -213,6 +158,7 @@ class Survey:
             "minimum_reports": (int,),
             "colluders": (int,),
             "allow_empty": (bool,),
+            "sum_only": (bool,),
             "mechanisms": (tuple,),
             "model_digest": (str, NoneType),
         }
@@ -225,7 +171,7 @@ class Survey:
         match self.privacy:
             case Privacy.SECURE:
                 fitting: type = Exact
-            case Privacy.DISTRIBUTED:
+            case Privacy.DISTRIBUTED | Privacy.SITE:
                 fitting = Polya
             case Privacy.LOCAL:
                 fitting = LocalMechanism
@@ -240,15 +186,15 @@ class Survey:
         for level, mechanism in enumerate(self.mechanisms):
             if not isinstance(mechanism, Polya):
                 continue
-            if self.minimum_reports < 2:
+            if self.privacy.shares_noise and self.minimum_reports < 2:
                 raise SettingInvalid(
                     "distributed noise needs minimum_reports of at least 2; found "
-                    f"{self.minimum_reports}. One client alone is local differential privacy."
+                    f"{self.minimum_reports}. One client alone adds the whole noise: site privacy."
                 )
-            if mechanism.noise_shares != self.minimum_reports - self.colluders:
+            if mechanism.noise_shares != self.noise_shares:
+                sized = "minimum_reports - colluders" if self.privacy.shares_noise else "one site"
                 raise SettingInvalid(
-                    "noise must be sized for minimum_reports - colluders = "
-                    f"{self.minimum_reports - self.colluders} shares; found "
+                    f"noise must be sized for {sized} = {self.noise_shares} shares; found "
                     f"{mechanism.noise_shares}."
                 )
             moved = self.unit.sensitivity * self.hierarchy.largest_weight(level)
@@ -256,6 +202,35 @@ class Survey:
                 raise SettingInvalid(
                     f"the sensitivity for {self.unit} is {moved}; found {mechanism.sensitivity}."
                 )
+
+    def _check_site(self) -> None:
+        """A site that adds the whole noise needs nobody; what speaks of others is refused."""
+        if self.privacy is not Privacy.SITE:
+            if self.sum_only:
+                raise SettingInvalid(
+                    "sum_only goes with site privacy, where a report might be seen; found it with "
+                    f"{self.privacy.value} privacy. Drop it."
+                )
+            return
+        if isinstance(self.level_policy, OneLevel):
+            raise SettingInvalid(
+                "under site privacy every site reports on every level; found one level each. "
+                "Use EveryLevel()."
+            )
+        if self.unit.kind is UnitKind.CLIENT:
+            raise SettingInvalid(
+                "site privacy protects what is inside a site, not whole sites; found unit client. "
+                "Use unit example, or distributed privacy."
+            )
+        if self.colluders:
+            raise SettingInvalid(
+                "site privacy holds whatever others do; found colluders. Drop them."
+            )
+        if self.sum_only and self.minimum_reports < 2:
+            raise SettingInvalid(
+                "the sum of one report is that report: sum_only needs minimum_reports of at least "
+                f"2; found {self.minimum_reports}. Raise it, or drop sum_only."
+            )
 
     def _check_local(self) -> None:
         local = [m for m in self.mechanisms if isinstance(m, LocalMechanism)]
@@ -286,6 +261,16 @@ class Survey:
         return self.privacy.is_local
 
     @property
+    def reports_may_be_seen(self) -> bool:
+        """Whether whoever adds up may look at single reports, and keep them."""
+        return self.privacy.stands_alone and not self.sum_only
+
+    @property
+    def noise_shares(self) -> int:
+        """Over how many reports the noise of a level is shared out."""
+        return self.privacy.noise_shares(self.minimum_reports - self.colluders)
+
+    @property
     def samples_clients(self) -> bool:
         """Whether a level hears from clients drawn at random, each with its own noise."""
         return self.is_local or isinstance(self.level_policy, OneLevel)
@@ -308,6 +293,8 @@ class Survey:
                 neighbours, trust = None, _SUM_ONLY
             case Privacy.DISTRIBUTED:
                 neighbours, trust = Neighbours.ADD_OR_REMOVE, _SUM_ONLY
+            case Privacy.SITE:
+                neighbours, trust = Neighbours.ADD_OR_REMOVE, "nobody"
             case Privacy.LOCAL:
                 neighbours, trust = Neighbours.REPLACE, "nobody"
         return Guarantee(
@@ -320,6 +307,7 @@ class Survey:
             participant_epsilon=self._participant_epsilon(),
             total_epsilon=None if self.step is None else self.step.total_epsilon,
             place=place_in_words(self.step, self.epsilon, self.unit),
+            stands_alone=self.privacy.stands_alone,
         )
 
     @property
@@ -328,6 +316,8 @@ class Survey:
 
         None where noise is not shared.
         """
+        if not self.privacy.shares_noise:
+            return None
         weights = [self.hierarchy.largest_weight(level) for level in range(len(self.mechanisms))]
         most = self.unit.max_examples
         known = epsilons_of_levels(self.mechanisms, weights, examples=most, left=self._noise_left)
@@ -364,6 +354,7 @@ class Survey:
     def to_json(self) -> dict[str, Any]:
         """The canonical content, from which the fingerprint is made."""
         place = {} if self.step is None else {"step": self.step.to_json()}
+        alone = {"sum_only": self.sum_only} if self.privacy is Privacy.SITE else {}
         return {
             "format": SURVEY_FORMAT,
             "privacy": self.privacy.value,
@@ -376,6 +367,7 @@ class Survey:
             "colluders": self.colluders,
             "allow_empty": self.allow_empty,
             "model_digest": self.model_digest,
+            **alone,
             **place,
         }
 

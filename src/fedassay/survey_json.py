@@ -14,16 +14,10 @@ from fedassay.files import (
 )
 from fedassay.grid import Grid
 from fedassay.hierarchy import MAX_LEVELS
+from fedassay.level_policy import EveryLevel, LevelPolicy, OneLevel
 from fedassay.mechanisms import MECHANISMS, AnyMechanism, LevelSetting, Privacy, Unit, UnitKind
 from fedassay.mechanisms.law import MAX_EXAMPLES
-from fedassay.survey import (
-    MAX_CLIENTS,
-    SURVEY_FORMAT,
-    EveryLevel,
-    LevelPolicy,
-    OneLevel,
-    Survey,
-)
+from fedassay.survey import MAX_CLIENTS, SURVEY_FORMAT, Survey
 from fedassay.survey_steps import step_from_json
 
 MAX_SURVEY_BYTES = 4 * 2**20
@@ -77,7 +71,7 @@ def survey_from_json(content: object, *, where: str = "survey") -> Survey:
     fields.only(
         "format", "privacy", "grid", "hierarchy", "level_policy", "mechanisms", "unit",
         "minimum_reports", "colluders", "allow_empty", "model_digest",
-        *(["step"] if fields.has("step") else []),
+        *(name for name in ("step", "sum_only") if fields.has(name)),
     )  # fmt: skip
     try:
         survey = _survey(fields)
@@ -98,17 +92,18 @@ def _survey(fields: Fields) -> Survey:
     minimum = fields.integer("minimum_reports", 1, MAX_CLIENTS)
     colluders = fields.integer("colluders", 0, minimum - 1)
     allow_empty = fields.boolean("allow_empty")
+    privacy = fields.one_of(Privacy, "privacy")
     settings = [
         LevelSetting(
             cells,
             unit.sensitivity * hierarchy.largest_weight(level),
-            minimum - colluders,
+            privacy.noise_shares(minimum - colluders),
             allow_empty,
         )
         for level, cells in enumerate(hierarchy.cells_per_level)
     ]
     return Survey(
-        privacy=fields.one_of(Privacy, "privacy"),
+        privacy=privacy,
         grid=grid,
         hierarchy=hierarchy,
         mechanisms=_mechanisms(fields, hierarchy, settings),
@@ -118,6 +113,7 @@ def _survey(fields: Fields) -> Survey:
         colluders=colluders,
         allow_empty=allow_empty,
         model_digest=None if fields.get("model_digest") is None else fields.text("model_digest"),
+        sum_only=fields.boolean("sum_only") if fields.has("sum_only") else False,
         step=step_from_json(fields.inside("step")) if fields.has("step") else None,
     )
 

@@ -1,6 +1,6 @@
 """The tally: reports added up, as integers."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,13 +13,19 @@ from fedassay.errors import (
     ReportDuplicate,
     ReportMalformed,
     SettingInvalid,
+    SiteDuplicate,
     SurveyMismatch,
 )
-from fedassay.examples import IntArray
+from fedassay.examples import MOST_NAME, IntArray
 from fedassay.files import LARGEST_SAFE_INTEGER
+from fedassay.level_policy import EveryLevel, OneLevel
 from fedassay.report_ids import GrowingIds, ReportIds
-from fedassay.survey import EveryLevel, OneLevel, Survey
-from fedassay.wire import Block, Message, local_mechanism
+from fedassay.survey import Survey
+from fedassay.wire import Block, Message, Report, local_mechanism
+
+MOST_SITES = 2**12
+MOST_SITE_COUNTERS = 2**20
+"""Of all sites together. Where there are more, all are added up only, so that files stay small."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -35,9 +41,13 @@ class Tally:
     """How many reports each level has."""
     counters: IntArray
     report_ids: ReportIds = field(default_factory=ReportIds)
+    sites: Mapping[str, IntArray] = field(default_factory=dict)
+    """The counters of every report by its site's name, where they may be seen; all or none."""
 
     def __post_init__(self) -> None:
         _check(self)
+        for counters in self.sites.values():
+            counters.flags.writeable = False
         if len(self.counters) and np.abs(self.counters).max() >= 2**31:
             raise CountOverflow(
                 "sums must stay below 2^31, because secure aggregation counts modulo 2^32; "
@@ -77,7 +87,17 @@ class Tally:
             tuple(a + b for a, b in zip(self.reports, other.reports, strict=True)),
             self.counters + other.counters,
             self.report_ids | other.report_ids,
+            self._sites_with(other),
         )
+
+    def _sites_with(self, other: "Tally") -> dict[str, IntArray]:
+        """The sites of both, as long as all are known and few enough."""
+        both = {**self.sites, **other.sites}
+        twice = sorted(set(self.sites) & set(other.sites))
+        if twice:
+            raise SiteDuplicate(_counts_once(twice[0]))
+        reports = max((a + b for a, b in zip(self.reports, other.reports, strict=True)), default=0)
+        return both if len(both) == reports and _may_keep(both, self.counters) else {}
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -86,6 +106,8 @@ class Tally:
             and self.reports == other.reports
             and np.array_equal(self.counters, other.counters)
             and self.report_ids == other.report_ids
+            and self.sites.keys() == other.sites.keys()
+            and all(np.array_equal(self.sites[name], other.sites[name]) for name in self.sites)
         )
 
     __hash__ = None  # type: ignore[assignment]  # holds an array
@@ -117,6 +139,7 @@ class Tally:
         reports: Sequence[int],
         counters: IntArray,
         report_ids: ReportIds | None = None,
+        sites: Mapping[str, IntArray] | None = None,
         where: str = "tally",
     ) -> "Tally":
         """The tally of a survey from what a stranger may have written in a file."""
@@ -135,7 +158,8 @@ class Tally:
         if isinstance(survey.level_policy, EveryLevel) and len(set(reports)) > 1:
             raise FileInvalid(f"{where}: every report is on every level; the counts differ.")
         ids = ReportIds() if report_ids is None else report_ids
-        tally = cls(survey.fingerprint, tuple(reports), counters, ids)
+        _check_sites(survey, sites or {}, counters, max(reports), where)
+        tally = cls(survey.fingerprint, tuple(reports), counters, ids, sites or {})
         if len(ids) > tally.clients(survey):
             raise FileInvalid(f"{where}: there are more report ids than reports.")
         return tally
@@ -151,6 +175,9 @@ class TallyBuilder:
         self._is_exact = survey.is_exact
         self._counters = start.counters.copy()
         self._report_ids = GrowingIds(start.report_ids)
+        # Whoever may be seen is kept by name, unless some are already unknown.
+        known = survey.reports_may_be_seen and len(start.sites) == max(start.reports)
+        self._sites = dict(start.sites) if known and not survey.is_local else None
 
     @property
     def reports(self) -> int:
@@ -159,8 +186,12 @@ class TallyBuilder:
             return sum(self._reports)
         return self._reports[0]
 
-    def add(self, report: Message) -> None:
-        """Count one message, or raise and count nothing."""
+    def add(self, report: Message, *, name: str | None = None) -> None:
+        """Count one message, or raise and count nothing.
+
+        Where single reports may be seen, it is kept under its site's name, or under the first
+        letters of its id.
+        """
         if report.fingerprint != self.survey.fingerprint:
             raise SurveyMismatch(
                 f"the tally is for survey {self.survey.fingerprint.hex()[:12]}; the report "
@@ -171,6 +202,9 @@ class TallyBuilder:
                 f"a report counts once; {report.report_id.hex()[:12]} is already in the tally. "
                 "Nothing to do: it was counted the first time."
             )
+        site = (name or report.report_id.hex()[:12])[:MOST_NAME]
+        if self._sites is not None and site in self._sites:
+            raise SiteDuplicate(_counts_once(site))
         place = self._place(report.level)
         self._counters[place] = self._sums(report, place)
         if report.level is None:
@@ -178,6 +212,10 @@ class TallyBuilder:
         else:
             self._reports[report.level] += report.reports
         self._report_ids.add(report.report_id)
+        if self._sites is not None and isinstance(report, Report):
+            self._sites[site] = report.counters.copy()
+            if not _may_keep(self._sites, self._counters):
+                self._sites = None
 
     def _sums(self, report: Message, place: slice) -> IntArray:
         """The counters with this report in them."""
@@ -209,6 +247,42 @@ class TallyBuilder:
             tuple(self._reports),
             self._counters.copy(),
             self._report_ids.ids(),
+            dict(self._sites or {}),
+        )
+
+
+def _may_keep(sites: Mapping[str, IntArray], counters: IntArray) -> bool:
+    return len(sites) <= MOST_SITES and len(sites) * len(counters) <= MOST_SITE_COUNTERS
+
+
+def _counts_once(site: str) -> str:
+    return (
+        f"a site counts once; {site!r} is already in the tally, with another report. Keep one of "
+        "the two; where they come from different sites, rename one."
+    )
+
+
+def _check_sites(
+    survey: Survey, sites: Mapping[str, IntArray], counters: IntArray, reports: int, where: str
+) -> None:
+    """Raise unless a file's sites are all there, and add up to its counters."""
+    if not sites:
+        return
+    if not survey.reports_may_be_seen or survey.is_local:
+        raise FileInvalid(
+            f"{where}: only sites that add the whole noise themselves may be seen; this survey's "
+            'do not, and "sites" lists some. Make the file again with fedassay tally.'
+        )
+    fits = len(sites) == reports and all(len(own) == len(counters) for own in sites.values())
+    if not fits or not np.array_equal(sum(sites.values()), counters):
+        raise FileInvalid(
+            f'{where}: "sites" holds the counters of all {reports:,} reports, which add up to '
+            '"counters"; these do not. Make the file again with fedassay tally.'
+        )
+    if not all(0 < len(name) <= MOST_NAME for name in sites) or not _may_keep(sites, counters):
+        raise FileInvalid(
+            f"{where}: sites have names of 1 to {MOST_NAME} letters and at most "
+            f"{MOST_SITE_COUNTERS:,} counters in all; these have others."
         )
 
 

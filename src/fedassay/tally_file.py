@@ -8,8 +8,10 @@ Version 2, little-endian:
     5       3      zeros
     8       4      h, bytes of the header
     12      h      the header, canonical JSON: format, survey, state, reports, report_ids
+                   and, where single reports may be seen, the names of the sites
     ...     8 w    counters, int64, one for each of the survey's w counters
     ...     16 n   ids of the n reports that were counted one by one, rising
+    ...     8 w s  counters of the s named sites, one after the other
     end-32  32     SHA-256 of everything before it
 
 What may be released from it, and when, is said by `KeptTally`.
@@ -32,7 +34,7 @@ from fedassay.files import Fields, canonical, check_format, parse_json, write_wh
 from fedassay.report_ids import REPORT_ID_BYTES, ReportIds
 from fedassay.survey import MAX_CLIENTS, Survey
 from fedassay.survey_json import MAX_SURVEY_BYTES, survey_from_json
-from fedassay.tally import Tally
+from fedassay.tally import MOST_SITES, Tally
 
 TALLY_FORMAT = "fedassay.tally/2"
 MAGIC = b"FATL"
@@ -40,7 +42,7 @@ _VERSION = 2
 _START = struct.Struct("<4sB3sI")
 _COUNTER_BYTES = 8
 _DIGEST_BYTES = 32
-_MAX_HEADER_BYTES = MAX_SURVEY_BYTES + 2**16
+_MAX_HEADER_BYTES = MAX_SURVEY_BYTES + 2**22
 _COPY_AGAIN = "Copy the file again from its source."
 
 
@@ -91,7 +93,7 @@ class KeptTally:
 
     def require_open(self) -> None:
         """Raise `TallyClosed` unless reports may be added."""
-        if self.state is State.COLLECTING or self.survey.is_local:
+        if self.state is State.COLLECTING or self.survey.reports_may_be_seen:
             return
         if self.state is State.MERGED:
             raise TallyClosed(
@@ -110,7 +112,7 @@ class KeptTally:
 
         What was released before is released again as it is, for other thresholds, say.
         """
-        if self.state is State.MERGED and not self.survey.is_local:
+        if self.state is State.MERGED and not self.survey.reports_may_be_seen:
             self.require_open()
         require_enough(self.survey, self.tally)
         return replace(self, state=State.RELEASED)
@@ -127,6 +129,8 @@ class KeptTally:
 
     def to_bytes(self) -> bytes:
         """The file's content."""
+        sites = self.tally.sites
+        seen = {"sites": list(sites)} if sites else {}
         header = canonical(
             {
                 "format": TALLY_FORMAT,
@@ -134,6 +138,7 @@ class KeptTally:
                 "state": self.state.value,
                 "reports": list(self.tally.reports),
                 "report_ids": len(self.tally.report_ids),
+                **seen,
             }
         )
         parts = [
@@ -141,6 +146,7 @@ class KeptTally:
             header,
             self.tally.counters.astype("<i8").tobytes(),
             self.tally.report_ids.to_bytes(),
+            *(counters.astype("<i8").tobytes() for counters in sites.values()),
         ]
         digest = hashlib.sha256()
         for part in parts:
@@ -197,11 +203,14 @@ def _read(stream: BinaryIO, size: int, where: str) -> KeptTally:
         )
     header = stream.read(header_bytes)
     fields = Fields(check_format(parse_json(header, where), TALLY_FORMAT, where), where)
-    fields.only("format", "survey", "state", "reports", "report_ids")
+    seen = ["sites"] if fields.has("sites") else []
+    fields.only("format", "survey", "state", "reports", "report_ids", *seen)
     survey = survey_from_json(fields.get("survey"), where=where)
     ids = fields.integer("report_ids", 0, MAX_CLIENTS)
     width = survey.hierarchy.width
-    body_bytes = _COUNTER_BYTES * width + REPORT_ID_BYTES * ids + _DIGEST_BYTES
+    names = fields.texts("sites", MOST_SITES) if seen else []
+    sums_bytes, ids_bytes = _COUNTER_BYTES * width, REPORT_ID_BYTES * ids
+    body_bytes = sums_bytes * (1 + len(names)) + ids_bytes + _DIGEST_BYTES
     wanted = len(start) + len(header) + body_bytes
     if size != wanted:
         raise FileInvalid(
@@ -216,14 +225,16 @@ def _read(stream: BinaryIO, size: int, where: str) -> KeptTally:
     if digest.digest() != body[-_DIGEST_BYTES:]:
         raise FileInvalid(f"{where}: the checksum must match; it does not. {_COPY_AGAIN}")
     try:
-        report_ids = ReportIds.from_bytes(body[_COUNTER_BYTES * width : -_DIGEST_BYTES])
+        report_ids = ReportIds.from_bytes(body[sums_bytes : sums_bytes + ids_bytes])
     except ValueError as error:
         raise FileInvalid(f"{where}: {error}. {_COPY_AGAIN}") from error
+    own = np.frombuffer(body, "<i8", width * len(names), sums_bytes + ids_bytes)
     tally = Tally.checked(
         survey,
         reports=fields.integers("reports", survey.hierarchy.levels),
         counters=np.frombuffer(body, "<i8", width).astype(np.int64),
         report_ids=report_ids,
+        sites=dict(zip(names, own.astype(np.int64).reshape(len(names), width), strict=True)),
         where=where,
     )
     return KeptTally(survey, tally, fields.one_of(State, "state"))

@@ -5,7 +5,13 @@ from dataclasses import replace
 import numpy as np
 
 from fedassay.checks import require_type
-from fedassay.decoding import DecodeOptions, debiased, decode, level_variance, require_enough
+from fedassay.decoding import (
+    DecodeOptions,
+    debiased,
+    decode_counters,
+    level_variance,
+    require_enough,
+)
 from fedassay.errors import SettingInvalid, SurveyMismatch
 from fedassay.examples import FloatArray, IntArray
 from fedassay.grid import Grid
@@ -112,6 +118,18 @@ def decode_two(
     for survey, tally in ((first, first_tally), (second, second_tally)):
         tally.require(survey)
         require_enough(survey, tally)
+    return decode_both(first, first_tally, second, second_tally, decode_options=decode_options)
+
+
+def decode_both(
+    first: Survey,
+    first_tally: Tally,
+    second: Survey,
+    second_tally: Tally,
+    *,
+    decode_options: DecodeOptions,
+) -> ScoreHistogram:
+    """As `decode_two`, of however few reports: of one site, where each may be seen."""
     heard = [first_tally.clients(first), second_tally.clients(second)]
     if not first.is_local and min(heard) < _FEWEST_IN_BOTH * max(heard):
         raise SettingInvalid(
@@ -129,7 +147,7 @@ def decode_two(
         ]
         for survey, tally in pair
     ]
-    counts = decode(first, first_tally, decode_options=DecodeOptions()).counts
+    counts = decode_counters(first, first_tally, decode_options=DecodeOptions()).counts
     counts = spread_over(first.grid, second.grid, counts * (clients / heard[0]))
     passes = 2 if first.samples_clients else 1
     for _ in range(passes):

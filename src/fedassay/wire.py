@@ -41,10 +41,11 @@ from fedassay.errors import (
     SurveyMismatch,
 )
 from fedassay.examples import IntArray
+from fedassay.level_policy import EveryLevel, OneLevel
 from fedassay.mechanisms import LocalMechanism
 from fedassay.mechanisms.base import Rows
 from fedassay.report_ids import REPORT_ID_BYTES
-from fedassay.survey import EveryLevel, OneLevel, Survey
+from fedassay.survey import Survey
 
 MAX_BLOCK_BYTES = 2**22
 _HEADER = struct.Struct("<4sBBBB32s16sI")

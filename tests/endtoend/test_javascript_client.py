@@ -18,11 +18,11 @@ from fedassay.errors import FedassayError
 from fedassay.files import canonical, parse_json
 from fedassay.hierarchy import Interleaved
 from fedassay.level_draw import hashed_level, rows_of_step
+from fedassay.level_policy import OneLevel
 from fedassay.mechanisms import Privacy, UnitKind
 from fedassay.planning.candidates import LEAVES, THOROUGH, candidate_grids, candidate_surveys
 from fedassay.planning.request import Preset, SurveyRequest
 from fedassay.planning.search import design_survey
-from fedassay.survey import OneLevel
 from fedassay.survey_json import survey_from_json
 from fedassay.two_steps import decode_two
 from fedassay.wire import messages

@@ -19,9 +19,9 @@ from fedassay import Grid, Hierarchy, Survey
 from fedassay.files import canonical
 from fedassay.hierarchy import Interleaved
 from fedassay.level_draw import hashed_level
+from fedassay.level_policy import OneLevel
 from fedassay.mechanisms import RandomizedResponse, UnaryEncoding
 from fedassay.mechanisms.grr import values_of
-from fedassay.survey import OneLevel
 from fedassay.wire import Block, messages
 from tests.laws import chi_square
 from tests.node import SCRIPTS, run_node

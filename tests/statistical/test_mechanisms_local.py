@@ -29,10 +29,10 @@ from fedassay import Examples, Law, Survey, Tally
 from fedassay.client import make_answer
 from fedassay.examples import ScoredClients
 from fedassay.hierarchy import Interleaved
+from fedassay.level_policy import OneLevel
 from fedassay.mechanisms import AnyMechanism, RandomizedResponse, UnaryEncoding
 from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation.simulate import tally_clients, tally_each_client
-from fedassay.survey import OneLevel
 from fedassay.wire import Block, messages
 from tests.surveys import local_survey
 

@@ -14,11 +14,11 @@ import pytest
 from fedassay import Examples, Grid, Hierarchy, Survey, Tally, Unit
 from fedassay.client import make_answer
 from fedassay.examples import ScoredClients
+from fedassay.level_policy import EveryLevel, LevelPolicy, OneLevel
 from fedassay.mechanisms import Polya, Privacy, UnitKind
 from fedassay.mechanisms.sampling import Dice
 from fedassay.randomness import Randomness, SimulatedRandomness
 from fedassay.simulation.simulate import tally_clients, tally_each_client
-from fedassay.survey import EveryLevel, LevelPolicy, OneLevel
 from fedassay.tally import TallyBuilder
 from fedassay.wire import decode
 from tests.laws import (

@@ -22,7 +22,8 @@ from typer.testing import CliRunner
 
 import fedassay
 from fedassay import api
-from fedassay.api_inputs import as_fraction, client_codes
+from fedassay.api_columns import client_codes
+from fedassay.api_inputs import as_fraction
 from fedassay.calibration import CalibrationDisplay
 from fedassay.cli.app import app
 from fedassay.client import OPEN_POLICY
@@ -225,9 +226,9 @@ def test_tables_of_every_kind_go_by_names_of_columns(kind: str) -> None:
 def test_clients_are_numbered_as_they_appear_and_missing_ones_are_one(
     clients: Any, codes: list[int]
 ) -> None:
-    numbered, count = client_codes(clients, None)
+    numbered, names = client_codes(clients, None)
     assert numbered.tolist() == codes
-    assert count == max(codes) + 1
+    assert len(names) == max(codes) + 1
 
 
 @pytest.mark.parametrize(

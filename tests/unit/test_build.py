@@ -7,10 +7,11 @@ import pytest
 
 from fedassay import Grid, Hierarchy, Privacy, SurveyRequest
 from fedassay.errors import SettingInvalid
+from fedassay.level_policy import OneLevel
 from fedassay.mechanisms import Polya, Unit, UnitKind
 from fedassay.planning.build import build_survey, rebuilt_survey
 from fedassay.planning.request import LevelChoice, Preset
-from fedassay.survey import OneLevel, Survey
+from fedassay.survey import Survey
 
 UNEVEN = (Fraction(1, 5), Fraction(4, 5))
 TREE = Hierarchy(8, (2, 4))

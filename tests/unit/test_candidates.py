@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from fedassay import Examples, Grid, Hierarchy, Privacy, SurveyRequest
+from fedassay.level_policy import OneLevel
 from fedassay.planning.build import build_survey
 from fedassay.planning.candidates import PLAIN, candidate_grids, candidate_surveys, warped_grid
 from fedassay.planning.forecast import forecast, model_for
 from fedassay.planning.request import Preset
 from fedassay.planning.search import design_survey
-from fedassay.survey import OneLevel, Survey
+from fedassay.survey import Survey
 
 LOCAL = SurveyRequest(
     privacy=Privacy.LOCAL, epsilon=Fraction(2), clients=20_000, positive_rate=0.3, auc=0.8

@@ -11,9 +11,9 @@ from fedassay import ClientPolicy, Examples, Grid, Hierarchy, Polya, Survey, Sys
 from fedassay.client import OPEN_POLICY, answer, answer_counts
 from fedassay.errors import FedassayError, SettingInvalid, SurveyRefused
 from fedassay.examples import IntArray
+from fedassay.level_policy import OneLevel
 from fedassay.mechanisms import Privacy
 from fedassay.randomness import Randomness, SimulatedRandomness
-from fedassay.survey import OneLevel
 from tests.surveys import local_survey, small_survey
 
 ROWS = Examples([0, 1, 1], [0.1, 0.62, 1.0])

@@ -11,9 +11,9 @@ from fedassay.client import OPEN_POLICY
 from fedassay.cut_levels import MAX_CUT_LEAVES
 from fedassay.errors import SettingInvalid
 from fedassay.files import canonical
+from fedassay.level_policy import OneLevel
 from fedassay.mechanisms import Privacy, UnitKind
 from fedassay.planning.first_survey import FIRST_SHARE, first_grid, first_survey
-from fedassay.survey import OneLevel
 from fedassay.survey_json import survey_from_bytes
 from fedassay.survey_steps import FirstOfTwo
 

@@ -15,8 +15,8 @@ from fedassay.engines.flower.conversation import Conversation
 from fedassay.engines.flower.records import Answered, Declined, Question, read_reply, reply_content
 from fedassay.engines.flower.settings import Route, RunSettings, fewest_sites
 from fedassay.errors import SettingInvalid, TooFewReports
+from fedassay.level_policy import OneLevel
 from fedassay.mechanisms import Privacy
-from fedassay.survey import OneLevel
 from tests.clock import Clock
 from tests.flowergrid import CONFIG, InProcessGrid
 from tests.surveys import local_survey, small_survey

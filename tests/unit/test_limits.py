@@ -21,6 +21,7 @@ from fedassay.client import OPEN_POLICY, answer_counts
 from fedassay.errors import FileInvalid, MessageMalformed, SurveyRefused, TermsRefused
 from fedassay.examples import IntArray
 from fedassay.files import canonical
+from fedassay.level_policy import EveryLevel, OneLevel
 from fedassay.limits import (
     MOST_ANSWER_BYTES,
     MOST_DRAWS,
@@ -33,7 +34,6 @@ from fedassay.mechanisms.sampling import Dice
 from fedassay.secagg import graph, messages
 from fedassay.secagg.graph import Graph
 from fedassay.secagg.terms import required_survivors
-from fedassay.survey import EveryLevel, OneLevel
 from fedassay.survey_json import MAX_SURVEY_BYTES, survey_from_bytes
 from tests.secagg import Federation, flat
 from tests.surveys import local_survey, small_survey

@@ -169,7 +169,11 @@ REQUESTS = [
         r'must be a Fraction.*found 5\.0\. Write Fraction\("5\.0"\)',
     ),
     wrong("epsilon of 0", lambda: R(privacy=Privacy.LOCAL, epsilon=Fraction(0)), "between 0.1 and"),
-    wrong("epsilon for exact sums", lambda: R(epsilon=ONE), "Choose distributed or local privacy"),
+    wrong(
+        "epsilon for exact sums",
+        lambda: R(epsilon=ONE),
+        "Choose distributed, site or local privacy",
+    ),
     wrong("a unit as text", lambda: R(unit="client"), r"be a Unit; .*Write Unit\(UnitKind\.CLIENT"),
     wrong("a threshold alone", lambda: R(thresholds=0.5), r"Write them as \(0\.5,\)"),
     wrong("a threshold of 2", lambda: R(thresholds=(2.0,)), r"must lie in \[0, 1\]; found 2"),
@@ -204,8 +208,10 @@ EXAMPLES = [
 ]
 
 CHOICES_AT_THE_DOOR = [
-    wrong("privacy", lambda: simulate(privacy="lokal"), 'secure, distributed, local; .*"local"'),
-    wrong("no privacy", lambda: simulate(privacy=None), "one of secure, distributed, local"),
+    wrong(
+        "privacy", lambda: simulate(privacy="lokal"), 'secure, distributed, site, local; .*"local"'
+    ),
+    wrong("no privacy", lambda: simulate(privacy=None), "one of secure, distributed, site, local"),
     wrong("preset", lambda: simulate(preset="papr"), 'default, paper; found .* mean "paper"'),
     wrong("levels", lambda: fedassay.new_survey(levels="some"), "one of every, batches"),
     wrong("unit", lambda: fedassay.new_survey(unit="patient"), "one of example, client"),

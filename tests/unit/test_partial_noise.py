@@ -13,9 +13,9 @@ from fedassay import Grid, Hierarchy, Polya, Survey
 from fedassay.cut_levels import CutLevels
 from fedassay.errors import SettingInvalid
 from fedassay.examples import FloatArray
+from fedassay.level_policy import OneLevel
 from fedassay.mechanisms import Privacy
 from fedassay.mechanisms.partial_noise import epsilon_of_partial_noise, most_of_partial_noise
-from fedassay.survey import OneLevel
 from fedassay.two_steps import guarantee_of_both
 from tests.steps import first_local, first_shared, second_local, second_shared
 

@@ -38,6 +38,7 @@ from fedassay.errors import (
     TooFewReports,
 )
 from fedassay.level_draw import choose_level
+from fedassay.level_policy import OneLevel
 from fedassay.mechanisms import Polya, UnitKind
 from fedassay.mechanisms.sampling import Dice
 from fedassay.planning.request import (
@@ -45,7 +46,6 @@ from fedassay.planning.request import (
 )
 from fedassay.planning.search import design_survey
 from fedassay.randomness import SimulatedRandomness
-from fedassay.survey import OneLevel
 from fedassay.survey_json import load_survey, survey_from_json
 from fedassay.tally_file import KeptTally, State
 from fedassay.wire import Message, Report

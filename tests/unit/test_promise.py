@@ -12,9 +12,9 @@ from fedassay import Grid, Hierarchy, Polya, Survey, SystemRandomness
 from fedassay.cli.app import app
 from fedassay.client import CEILING, OPEN_POLICY, ClientPolicy, most_cells
 from fedassay.errors import SettingInvalid, SurveyRefused
+from fedassay.level_policy import OneLevel
 from fedassay.mechanisms import Privacy, RandomizedResponse
 from fedassay.planning.candidates import MORE_LEAVES
-from fedassay.survey import OneLevel
 from tests.steps import first_shared
 from tests.surveys import local_survey, small_survey
 

@@ -10,10 +10,10 @@ from scipy import stats
 from fedassay import Grid, Hierarchy, Polya, Survey
 from fedassay.client import OPEN_POLICY
 from fedassay.errors import CountOverflow, SurveyRefused, TermsRefused
+from fedassay.level_policy import OneLevel
 from fedassay.mechanisms import Privacy
 from fedassay.secagg import Terms
 from fedassay.secagg.terms import as_words
-from fedassay.survey import OneLevel
 from tests.secagg import RANDOM, flat
 
 NO_LIMIT = OPEN_POLICY

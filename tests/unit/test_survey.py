@@ -26,9 +26,9 @@ from fedassay import (
 from fedassay.decoding import decode
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.files import MAX_JSON_BYTES, canonical
+from fedassay.level_policy import OneLevel
 from fedassay.mechanisms import AnyMechanism, Neighbours, Privacy, RandomizedResponse, UnitKind
 from fedassay.planning.search import design_survey
-from fedassay.survey import OneLevel
 from fedassay.survey_json import load_survey, survey_from_json
 from tests.surveys import flat_survey, local_survey, small_survey
 
@@ -133,6 +133,7 @@ def test_each_privacy_model_takes_its_own_mechanisms_only(privacy: Privacy) -> N
     own: dict[Privacy, AnyMechanism] = {
         Privacy.SECURE: Exact(),
         Privacy.DISTRIBUTED: Polya(Fraction(1), 1, 5),
+        Privacy.SITE: Polya(Fraction(1), 1, 1),
         Privacy.LOCAL: RandomizedResponse(Fraction(1), 4),
     }
     for model, mechanism in own.items():
@@ -147,7 +148,8 @@ def test_each_privacy_model_takes_its_own_mechanisms_only(privacy: Privacy) -> N
         if model is privacy:
             assert made().privacy is privacy
         else:
-            with pytest.raises(SettingInvalid, match=f"{privacy.value} privacy goes with"):
+            rule = f"{privacy.value} privacy goes with|noise must be sized for"
+            with pytest.raises(SettingInvalid, match=rule):
                 made()
 
 

@@ -16,8 +16,8 @@ from fedassay.cut_levels import CutLevels
 from fedassay.errors import FileInvalid, SettingInvalid, SurveyRefused
 from fedassay.examples import IntArray
 from fedassay.files import Fields, canonical
+from fedassay.level_policy import EveryLevel, OneLevel
 from fedassay.mechanisms import Privacy, RandomizedResponse, UnaryEncoding, UnitKind
-from fedassay.survey import EveryLevel, OneLevel
 from fedassay.survey_json import survey_from_json
 from fedassay.survey_steps import FirstOfTwo, SecondOfTwo, step_from_json
 from tests.laws import discrete_laplace, polya_difference

@@ -18,10 +18,10 @@ from fedassay.errors import FileInvalid, ReportForeign, ReportMalformed, ReportT
 from fedassay.files import canonical, number_text, parse_json
 from fedassay.hierarchy import SharedCuts
 from fedassay.level_draw import answers_step, hashed_level, levels_of_reports, rows_of_step
+from fedassay.level_policy import OneLevel
 from fedassay.mechanisms import RandomizedResponse, UnaryEncoding, UnitKind
 from fedassay.mechanisms.rational import scaled_exp
 from fedassay.mechanisms.sampling import CoinBytes
-from fedassay.survey import OneLevel
 from fedassay.survey_json import survey_from_json
 from fedassay.wire import Report, decode, encode, messages
 from tests.randomness import ScriptedRandomness

@@ -20,9 +20,9 @@ from fedassay.cut_levels import CutLevels
 from fedassay.files import canonical
 from fedassay.hierarchy import SharedCuts
 from fedassay.level_draw import hashed_level, levels_of_reports
+from fedassay.level_policy import OneLevel
 from fedassay.mechanisms import RandomizedResponse, UnaryEncoding
 from fedassay.mechanisms.rational import scaled_exp
-from fedassay.survey import OneLevel
 from fedassay.survey_steps import FirstOfTwo
 from tests.randomness import ScriptedRandomness
 from tests.vectors.bad_surveys import bad_surveys

@@ -7,6 +7,7 @@ import numpy as np
 from fedassay import Exact, Grid, Hierarchy, Survey, Unit
 from fedassay.cut_levels import AnyLevels, CutLevels
 from fedassay.hierarchy import Interleaved
+from fedassay.level_policy import EveryLevel, OneLevel
 from fedassay.mechanisms import (
     AnyMechanism,
     Polya,
@@ -15,7 +16,6 @@ from fedassay.mechanisms import (
     UnaryEncoding,
     UnitKind,
 )
-from fedassay.survey import EveryLevel, OneLevel
 from fedassay.survey_steps import FirstOfTwo, SecondOfTwo
 
 ONE, FIVE, FIFTH = Fraction(1), Fraction(5), Fraction(1, 5)

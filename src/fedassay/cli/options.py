@@ -80,6 +80,14 @@ ColludersOption = Annotated[
         rich_help_panel=SHAPE,
     ),
 ]
+SumOnlyOption = Annotated[
+    bool,
+    typer.Option(
+        "--sum-only",
+        help="Under site privacy: let nobody see more than the sum over sites.",
+        rich_help_panel=SHAPE,
+    ),
+]
 UnitOption = Annotated[
     UnitKind, typer.Option("--unit", help="What is protected.", rich_help_panel=SHAPE)
 ]

@@ -70,6 +70,7 @@ def plan(
     steps: options.StepsOption = Steps.AUTO,
     minimum_reports: options.MinimumOption = None,
     colluders: options.ColludersOption = 0,
+    sum_only: options.SumOnlyOption = False,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw error against clients.")
     ] = None,
@@ -135,6 +136,7 @@ def plan(
         reference=tables.reference(reference),
         minimum_reports=minimum_reports,
         colluders=colluders,
+        sum_only=sum_only,
     )
     check_start(request, target_error)
     if pipeline is not None:

@@ -31,6 +31,7 @@ from fedassay.randomness import SimulatedRandomness
 from fedassay.report.charts import write_plots
 from fedassay.simulation.heldout import HeldOut, held_out, split_clients
 from fedassay.simulation.simulate import (
+    check_sites,
     counted_rows,
     rows_counted,
 )
@@ -92,6 +93,7 @@ def simulate_command(
     max_examples: options.MaxExamplesOption = 1,
     minimum_reports: options.MinimumOption = None,
     colluders: options.ColludersOption = 0,
+    sum_only: options.SumOnlyOption = False,
     reference: options.ReferenceOption = None,
     preset: options.PresetOption = Preset.DEFAULT,
     steps: options.StepsOption = Steps.AUTO,
@@ -157,7 +159,9 @@ def simulate_command(
         unit=Unit(unit, max_examples),
         minimum_reports=minimum_reports,
         colluders=colluders,
+        sum_only=sum_only,
     )
+    check_sites(privacy, cohort)
     design = design_survey(request)
     results, last = run_trials(
         design,

@@ -121,7 +121,11 @@ def _release(
 ) -> None:
     """Keep the tally and, where it may be, release the assessment; the tally is closed first."""
     place, output = places
-    if collected.rejected and not kept.survey.is_local and kept.state is State.COLLECTING:
+    if (
+        collected.rejected
+        and not kept.survey.reports_may_be_seen
+        and kept.state is State.COLLECTING
+    ):
         kept.save(place)
         _say_collected(voice, place, kept, collected)
         voice.say(
@@ -142,7 +146,7 @@ def _release(
     released.save(place)
     assessment.save(output)
     _say_collected(voice, place, released, collected)
-    closes = "" if kept.survey.is_local else " No report can be added to it any more."
+    closes = "" if kept.survey.reports_may_be_seen else " No report can be added to it any more."
     voice.say(f"Released {output}.{closes}\n")
     if isinstance(assessment.survey.step, FirstOfTwo):
         voice.say(
@@ -178,7 +182,7 @@ def merge(
     for part in parts[1:]:
         whole = whole + part
     whole.save(output)
-    if not whole.survey.is_local:
+    if not whole.survey.reports_may_be_seen:
         for path, part in zip(tallies, parts, strict=True):
             KeptTally(part.survey, part.tally, State.MERGED).save(path)
     voice = Voice(as_json, quiet)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fedassay.client import OPEN_POLICY, Answer, ClientPolicy, answer_counts
 from fedassay.errors import ReportMalformed
 from fedassay.examples import IntArray, ScoredClients
+from fedassay.level_policy import EveryLevel
 from fedassay.randomness import Randomness
 from fedassay.secagg.client import SecAggClient
 from fedassay.secagg.identity import Named, Pinned, Roster
@@ -14,7 +15,7 @@ from fedassay.secagg.server import Outcome, Outgoing, SecAggServer
 from fedassay.secagg.state import Stage
 from fedassay.secagg.terms import Terms
 from fedassay.simulation.simulate import clients
-from fedassay.survey import EveryLevel, Survey
+from fedassay.survey import Survey
 from fedassay.tally import Tally
 
 

@@ -1,5 +1,6 @@
 """Reports and tallies as files: a federation over any transport."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -114,9 +115,10 @@ def collect(
     """Add every message of every file; a bad one is named and left out, the others count."""
     collected = Collected()
     before = builder.reports
-    for path in paths:
+    files = list(paths)
+    for path, name in zip(files, site_names(files), strict=True):
         errors: dict[str, tuple[str, int]] = {}
-        for error in _add_file(builder, path, collected):
+        for error in _add_file(builder, path, name, collected):
             kind = type(error).__name__
             first, times = errors.get(kind, (str(error), 0))
             errors[kind] = (first, times + 1)
@@ -130,12 +132,28 @@ def collect(
     return collected
 
 
-def _add_file(builder: TallyBuilder, path: Path, collected: Collected) -> Iterator[FedassayError]:
+def site_names(paths: Sequence[Path]) -> list[str]:
+    """What the sites are called that sent these files: as the file, or its folder too.
+
+    >>> site_names([Path("in/north.fa"), Path("in/south.fa")])
+    ['north', 'south']
+    >>> site_names([Path("north/report.fa"), Path("south/report.fa")])
+    ['north/report', 'south/report']
+    """
+    times = Counter(path.stem for path in paths)
+    return [
+        path.stem if times[path.stem] == 1 else f"{path.parent.name}/{path.stem}" for path in paths
+    ]
+
+
+def _add_file(
+    builder: TallyBuilder, path: Path, name: str, collected: Collected
+) -> Iterator[FedassayError]:
     """Add what can be added, and yield what is wrong with the rest."""
     try:
         for message in read_messages(path, builder.survey):
             try:
-                builder.add(message)
+                builder.add(message, name=name)
             except ReportDuplicate:
                 collected.already_there += message.reports
             except FedassayError as error:
@@ -155,11 +173,9 @@ class ReportFiles:
 
     def tally(self, survey: Survey) -> Tally:
         """Add up every report of every file."""
-        return Tally.of(
-            survey,
-            (
-                message
-                for path in report_files(self.paths)
-                for message in read_messages(path, survey)
-            ),
-        )
+        builder = TallyBuilder(Tally.zero(survey), survey)
+        files = report_files(self.paths)
+        for path, name in zip(files, site_names(files), strict=True):
+            for message in read_messages(path, survey):
+                builder.add(message, name=name)
+        return builder.tally()

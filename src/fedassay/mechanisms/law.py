@@ -58,8 +58,10 @@ class Privacy(Enum):
     """Exact sums; single reports are hidden behind secure aggregation."""
     DISTRIBUTED = "distributed"
     """Every client adds a share of the noise; only the noisy sum is revealed."""
+    SITE = "site"
+    """Every site adds the whole noise to its own counts; each report may be seen."""
     LOCAL = "local"
-    """Every report protects itself."""
+    """Every row is a report of its own, which protects itself."""
 
     # What the rest of the library asks of a model. A new one must answer each: no default.
 
@@ -69,26 +71,39 @@ class Privacy(Enum):
         match self:
             case Privacy.SECURE:
                 return False
-            case Privacy.DISTRIBUTED | Privacy.LOCAL:
+            case Privacy.DISTRIBUTED | Privacy.SITE | Privacy.LOCAL:
                 return True
 
     @property
     def is_local(self) -> bool:
+        """Whether every row, or client, sends a randomised report of its own."""
+        match self:
+            case Privacy.SECURE | Privacy.DISTRIBUTED | Privacy.SITE:
+                return False
+            case Privacy.LOCAL:
+                return True
+
+    @property
+    def stands_alone(self) -> bool:
         """Whether every report protects itself, whoever sees it and whatever others do."""
         match self:
             case Privacy.SECURE | Privacy.DISTRIBUTED:
                 return False
-            case Privacy.LOCAL:
+            case Privacy.SITE | Privacy.LOCAL:
                 return True
 
     @property
     def shares_noise(self) -> bool:
         """Whether clients add up the noise together, so that epsilon needs enough of them."""
         match self:
-            case Privacy.SECURE | Privacy.LOCAL:
+            case Privacy.SECURE | Privacy.SITE | Privacy.LOCAL:
                 return False
             case Privacy.DISTRIBUTED:
                 return True
+
+    def noise_shares(self, honest: int) -> int:
+        """Over how many reports the noise is shared out, where so many honest ones are sure."""
+        return honest if self.shares_noise else 1
 
 
 class Neighbours(Enum):
@@ -152,6 +167,8 @@ class Guarantee:
     """What both surveys spend together, where this is one of two."""
     place: str = ""
     """Its place among two surveys, as a sentence."""
+    stands_alone: bool = False
+    """Whether it holds for each report by itself, whoever sees it and whatever others do."""
     delta: Fraction | None = None
     """The chance that epsilon says nothing about; None where the promise is without one."""
 
@@ -207,6 +224,13 @@ class Guarantee:
             return (
                 f"{self.strength}-local differential privacy for {self.unit} (replace "
                 f"neighbours): every report protects itself, whoever sees it.{self._place}"
+            )
+        if self.stands_alone:
+            return (
+                f"{self.strength}-differential privacy for {self.unit} of a site "
+                f"({self.neighbours.value} neighbours): every site adds the whole noise to its own "
+                "counts, so that it holds whoever sees its report and whatever other sites and "
+                f"the server do.{self._place}"
             )
         withstands = f"at least {self.minimum_reports:,} reports arrive"
         if self.colluders:

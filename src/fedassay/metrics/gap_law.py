@@ -17,7 +17,8 @@ from fedassay.estimate import Estimate, Interval, check_confidence
 from fedassay.examples import FloatArray
 from fedassay.extras import needed_for
 
-_LOG_DRAWS = 8
+_DRAWS = 2**8
+_SEED = 0
 _HALVINGS = 11
 
 
@@ -157,11 +158,11 @@ def spread_normals(dimensions: int) -> FloatArray:
     """
     with needed_for("intervals of calibration errors"):
         from scipy.special import ndtri
-        from scipy.stats import qmc
 
-    # Sobol's points as they are: in every dimension one in each of equally many steps.
-    steps = qmc.Sobol(dimensions, scramble=False).random_base2(_LOG_DRAWS)
-    points = ndtri(steps + 0.5 / 2**_LOG_DRAWS)
+    # A Latin hypercube: in every dimension one point in each of equally many steps.
+    in_order = np.tile(np.arange(_DRAWS), (dimensions, 1))
+    steps = np.random.default_rng(_SEED).permuted(in_order, axis=1).T
+    points = ndtri((steps + 0.5) / _DRAWS)
     both = np.concatenate([points, -points])
     scale = np.linalg.cholesky(both.T @ both / len(both))
     normals: FloatArray = np.linalg.solve(scale, both.T).T

@@ -14,7 +14,8 @@ from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
 
 _MOST_BUCKETS = 2**9
-_FEW = 16.0
+FEW = 16.0
+"""So many of a class give a density to judge by."""
 CLEAR = 3.0
 """Standard deviations of noise that a sum must be beyond."""
 
@@ -40,7 +41,7 @@ class RangeNoise:
         self, count: float, label: int, start: int, stop: int, *, by: float = CLEAR
     ) -> bool:
         """Whether so many in these buckets are more than chance and noise make."""
-        return count >= _FEW and count >= _FEW + by * self.sd(label, start, stop)
+        return count >= FEW and count >= FEW + by * self.sd(label, start, stop)
 
 
 @lru_cache(maxsize=8)

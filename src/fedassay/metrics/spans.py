@@ -13,7 +13,7 @@ import numpy as np
 
 from fedassay.examples import FloatArray, IntArray
 from fedassay.histogram import FEWEST_TIED, ScoreHistogram
-from fedassay.metrics.range_noise import RangeNoise, cell_noise_sd, range_noise
+from fedassay.metrics.range_noise import FEW, RangeNoise, cell_noise_sd, range_noise
 
 # So many of a class, clear of the noise by three standard deviations, give a density to judge by.
 _FEW = 16.0
@@ -95,14 +95,19 @@ def clear_spikes(histogram: ScoreHistogram) -> FloatArray:
 
 def _groups(counts: FloatArray, noise: RangeNoise) -> IntArray:
     """Where groups of buckets begin that have enough of both classes to compare."""
-    starts, sums = [0], [0.0, 0.0]
+    starts, negatives, positives = [0], 0.0, 0.0
     # A fine grid is mostly empty; with noise no bucket is, so that all are looked at.
     filled = np.flatnonzero(counts.any(axis=0))
-    for bucket, *here in zip(filled.tolist(), *counts[:, filled].tolist(), strict=True):
-        sums = [sums[0] + here[0], sums[1] + here[1]]
-        if all(noise.is_clear(sums[y], y, starts[-1], bucket + 1) for y in (0, 1)):
+    rows = zip(filled.tolist(), *counts[:, filled].tolist(), strict=True)
+    for bucket, n, p in rows:
+        negatives += n
+        positives += p
+        if negatives < FEW or positives < FEW:
+            continue
+        here = (starts[-1], bucket + 1)
+        if noise.is_clear(negatives, 0, *here) and noise.is_clear(positives, 1, *here):
             starts.append(bucket + 1)
-            sums = [0.0, 0.0]
+            negatives = positives = 0.0
     # What is left at the end is not enough: it belongs to the last group.
     if len(starts) > 1:
         starts.pop()

@@ -5,9 +5,10 @@ from fractions import Fraction
 from fedassay.cut_levels import AnyLevels
 from fedassay.errors import SettingInvalid
 from fedassay.grid import Grid
+from fedassay.level_policy import EveryLevel, LevelPolicy, OneLevel
 from fedassay.mechanisms import Exact, Law, Polya, Privacy, RandomizedResponse, UnaryEncoding
 from fedassay.planning.request import LevelChoice, Preset, SurveyRequest
-from fedassay.survey import EveryLevel, LevelPolicy, OneLevel, Survey
+from fedassay.survey import Survey
 
 
 def build_survey(
@@ -35,6 +36,8 @@ def build_survey(
             return _secure(request, grid, hierarchy)
         case Privacy.DISTRIBUTED:
             return _distributed(request, grid, hierarchy, fractions)
+        case Privacy.SITE:
+            return _site(request, grid, hierarchy, fractions)
         case Privacy.LOCAL:
             return _local(request, grid, hierarchy, fractions)
 
@@ -95,6 +98,24 @@ def _distributed(
         unit=request.unit,
         minimum_reports=minimum,
         colluders=request.colluders,
+        model_digest=request.model_digest,
+    )
+
+
+def _site(
+    request: SurveyRequest, grid: Grid, hierarchy: AnyLevels, shares: tuple[Fraction, ...]
+) -> Survey:
+    epsilon = request.epsilon or Fraction(1)
+    fewest = 2 if request.sum_only else 1
+    return Survey(
+        privacy=request.privacy,
+        grid=grid,
+        hierarchy=hierarchy,
+        # One share is the whole of the noise.
+        mechanisms=tuple(Polya(epsilon * part, request.unit.sensitivity, 1) for part in shares),
+        unit=request.unit,
+        minimum_reports=request.minimum_reports or fewest,
+        sum_only=request.sum_only,
         model_digest=request.model_digest,
     )
 

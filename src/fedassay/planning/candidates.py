@@ -77,7 +77,7 @@ def candidate_grids(request: SurveyRequest, leaves: int) -> list[Grid]:
         if leaves < _CUBIC_BELOW:
             # Finer ends pay while cells are few; among many, even ones feel less noise.
             shapes.append(Grid.cubic(leaves))
-        if request.privacy.shares_noise and leaves >= _MANY_LEAVES:
+        if not request.privacy.is_local and leaves >= _MANY_LEAVES:
             # Two cells more cost little there, and scores of exactly 0 and 1 are common.
             shapes = [shape.with_ends() for shape in shapes]
     # What is asked for at a threshold is exact on an edge, and open inside a cell, where scores may

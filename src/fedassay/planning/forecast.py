@@ -7,23 +7,27 @@ will read the tally: there is one closed form, and this is it.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from math import hypot, inf
 
 import numpy as np
 
-from fedassay.decoding import DecodeOptions, join_levels, level_variance
+from fedassay.decoding import DecodeOptions, join_levels, level_variance, tree_noise
 from fedassay.estimate import Estimate, NotEnoughData, check_confidence, normal_quantile
 from fedassay.examples import FloatArray
 from fedassay.extras import needed_for
+from fedassay.hierarchy import Hierarchy
 from fedassay.histogram import ScoreHistogram
-from fedassay.mechanisms import UnitKind
+from fedassay.level_policy import OneLevel
+from fedassay.mechanisms import AnyMechanism, UnitKind
+from fedassay.mechanisms.law import Law
 from fedassay.metrics import named_metrics
 from fedassay.metrics.named import headings, named_metric
 from fedassay.noise import DenseNoise, NoNoise
 from fedassay.planning.request import SurveyRequest
 from fedassay.planning.score_model import binormal, from_reference, on_grid
 from fedassay.reconcile import Observed, fit_leaves
-from fedassay.survey import OneLevel, Survey
+from fedassay.survey import Survey
 
 ASSUMED_RATE = 0.3
 ASSUMED_AUC = 0.8
@@ -156,6 +160,10 @@ def expected_histogram(
         joined = DenseNoise(covariance, table, epsilon)
         return ScoreHistogram(survey.grid.edges, counts, joined, decode_options.smooth)
     values, variances = zip(*_levels(survey, counts, clients), strict=True)
+    if isinstance(survey.hierarchy, Hierarchy) and decode_options.reconcile:
+        # On average all levels agree: there is nothing to reconcile.
+        tree = tree_noise(survey, survey.hierarchy, counts, variances)
+        return ScoreHistogram(survey.grid.edges, counts, tree, decode_options.smooth)
     _, noise = join_levels(survey, values, variances, decode_options=decode_options, total=total)
     return ScoreHistogram(survey.grid.edges, counts, noise, decode_options.smooth)
 
@@ -171,10 +179,10 @@ def _levels(
         else [1.0] * survey.hierarchy.levels
     )
     levels = []
-    for level, (mechanism, share) in enumerate(zip(survey.mechanisms, shares, strict=True)):
+    for level, (law, share) in enumerate(zip(_laws(survey.mechanisms), shares, strict=True)):
         values = survey.hierarchy.at_level(counts, level)
         variances = level_variance(
-            mechanism.law(),
+            law,
             clients=clients,
             reports=heard * share,
             counts=np.abs(values),
@@ -182,6 +190,12 @@ def _levels(
         )
         levels.append((values, np.broadcast_to(variances, values.shape)))
     return levels
+
+
+@lru_cache(maxsize=8)
+def _laws(mechanisms: tuple[AnyMechanism, ...]) -> tuple[Law, ...]:
+    """A survey is judged against several models of the scores, one after the other."""
+    return tuple(mechanism.law() for mechanism in mechanisms)
 
 
 def forecast(
@@ -217,8 +231,9 @@ def forecast_one(
     clients: float,
     decode_options: DecodeOptions = DEFAULT_OPTIONS,
     second: Survey | None = None,
+    truth: Estimate | None = None,
 ) -> ErrorForecast:
-    """One metric's errors.
+    """One metric's errors; `truth` is the model's own value, where it is known already.
 
     >>> from fedassay.planning.search import design_survey
     >>> request = SurveyRequest(clients=1000)
@@ -230,7 +245,8 @@ def forecast_one(
         survey, model, clients=clients, decode_options=decode_options, second=second
     )
     return _forecast(
-        named_metric(expected, metric, buckets=decode_options.buckets), named_metric(model, metric)
+        named_metric(expected, metric, buckets=decode_options.buckets),
+        named_metric(model, metric) if truth is None else truth,
     )
 
 

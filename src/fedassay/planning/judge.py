@@ -7,10 +7,11 @@ import numpy as np
 
 from fedassay.decoding import level_variance
 from fedassay.examples import FloatArray
+from fedassay.level_policy import OneLevel
 from fedassay.metrics.delta_method import CLEAR_OF_NOISE
 from fedassay.metrics.roc_auc import area_gradient
 from fedassay.planning.pilot import Pilot, heard_fraction
-from fedassay.survey import OneLevel, Survey
+from fedassay.survey import Survey
 from fedassay.two_steps import rows_on, sums_on
 
 _QUANTILES = (0.2, 0.5, 0.8)

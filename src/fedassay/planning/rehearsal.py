@@ -5,6 +5,7 @@ import numpy as np
 from fedassay.draws import draw_tally, whole_counts
 from fedassay.errors import SettingInvalid, TooFewReports
 from fedassay.histogram import ScoreHistogram
+from fedassay.level_policy import OneLevel
 from fedassay.metrics.roc_auc import likely_area
 from fedassay.planning.first_survey import first_survey
 from fedassay.planning.forecast import expected_reports
@@ -71,7 +72,10 @@ def _second_after_noise(pilot: Pilot, thresholds: tuple[float, ...]) -> Survey |
     """A second survey from a first whose noise was drawn; None where nothing can be seen."""
     first = pilot.survey
     leaves = whole_counts(pilot.histogram.counts * (pilot.reports / pilot.clients))
-    heard = max(round(pilot.reports), first.minimum_reports, int(leaves.sum()))
+    heard = max(round(pilot.reports), first.minimum_reports)
+    if isinstance(first.level_policy, OneLevel):
+        # Batches are drawn of clients with one example each.
+        heard = max(heard, int(leaves.sum()))
     tally = draw_tally(first, leaves, clients=heard, generator=np.random.default_rng(_SEED))
     try:
         return second_for(pilot_from(first, tally), thresholds, thorough=False)

@@ -19,7 +19,7 @@ from fedassay.checks import (
 from fedassay.decoding import MAX_BUCKETS
 from fedassay.errors import SettingInvalid
 from fedassay.examples import Examples, FloatArray, checked_scores
-from fedassay.mechanisms import Privacy, Unit, check_epsilon
+from fedassay.mechanisms import Privacy, Unit, UnitKind, check_epsilon
 from fedassay.survey import MAX_CLIENTS, check_model_digest
 
 
@@ -86,6 +86,8 @@ class SurveyRequest:
     allow_empty: bool = False
     level_by_hash: bool = False
     model_digest: str | None = None
+    sum_only: bool = False
+    """Under site privacy: whether nobody may see more than the sum over sites all the same."""
 
     def __post_init__(self) -> None:
         """Refuse what can never be kept; what is still open is left to `check_request`."""
@@ -136,6 +138,14 @@ def check_request(request: SurveyRequest) -> None:
                     "nor clients. Add minimum_reports=N (--minimum-reports N), the fewest that may "
                     "arrive."
                 )
+        case Privacy.SITE:
+            _require_epsilon(request)
+            if request.clients is None and request.minimum_reports is None:
+                raise SettingInvalid(
+                    "every site adds the whole noise, so that a grid is chosen for a number of "
+                    "sites; found none. Add clients=N (--clients N), and examples=R for their "
+                    "rows in all."
+                )
         case Privacy.LOCAL:
             _require_epsilon(request)
 
@@ -156,7 +166,7 @@ def _check_types(request: SurveyRequest) -> None:
     require_member(request.levels, LevelChoice, "a request's levels", door=door)
     require_member(request.steps, Steps, "a request's steps", door=door)
     require_type(request.unit, Unit, "a request's unit", "Write Unit(UnitKind.CLIENT, 10).")
-    for name in ("allow_empty", "level_by_hash"):
+    for name in ("allow_empty", "level_by_hash", "sum_only"):
         require_type(getattr(request, name), bool, f"a request's {name}", "Pass True or False.")
     require_type(request.thresholds, tuple, "a request's thresholds", "Write them as (0.5,).")
     if request.budget is not None:
@@ -227,21 +237,51 @@ def _check_contradictions(request: SurveyRequest) -> None:
             f"a first survey finds where scores lie; {request.fixes_levels} does not go with two "
             "steps. Drop it, or use steps=1 (--steps 1)."
         )
+    if request.sum_only and request.privacy is not Privacy.SITE:
+        raise SettingInvalid(
+            "sum_only goes with site privacy, where a report might be seen; found it with "
+            f"{request.privacy.value} privacy. Drop it, or choose site privacy."
+        )
     match request.privacy:
         case Privacy.SECURE:
             if request.epsilon is not None:
                 raise SettingInvalid(
                     "exact sums spend no epsilon; found one. "
-                    "Choose distributed or local privacy, or drop epsilon."
+                    "Choose distributed, site or local privacy, or drop epsilon."
                 )
         case Privacy.DISTRIBUTED:
             _check_noise_shares(request)
+        case Privacy.SITE:
+            _check_sites(request)
         case Privacy.LOCAL:
             if request.colluders:
                 raise SettingInvalid(
                     "local privacy holds whatever others do; colluders do not go with it. "
                     "Drop them."
                 )
+
+
+def _check_sites(request: SurveyRequest) -> None:
+    """What speaks of others, or of a share of the sites, has no meaning where each stands alone."""
+    if request.colluders:
+        raise SettingInvalid(
+            "site privacy holds whatever others do; colluders do not go with it. Drop them."
+        )
+    if request.unit.kind is UnitKind.CLIENT:
+        raise SettingInvalid(
+            "site privacy protects what is inside a site, not whole sites; unit client does not "
+            "go with it. Use unit example, or distributed privacy."
+        )
+    if request.levels is LevelChoice.BATCHES:
+        raise SettingInvalid(
+            "under site privacy every site reports on every level; batches do not go with it. "
+            "Use levels=every (--levels every)."
+        )
+    if request.allow_empty:
+        raise SettingInvalid(
+            "under site privacy a site without rows answers with noise like any other; "
+            "allow_empty does not go with it. Drop it."
+        )
 
 
 def _check_noise_shares(request: SurveyRequest) -> None:
@@ -251,8 +291,8 @@ def _check_noise_shares(request: SurveyRequest) -> None:
         return
     if sized_for < 2:
         raise SettingInvalid(
-            f"minimum_reports must be at least 2; found {sized_for}. One client alone is local "
-            "differential privacy."
+            f"minimum_reports must be at least 2; found {sized_for}. One client alone adds the "
+            "whole noise itself: choose site privacy."
         )
     if request.colluders >= sized_for:
         raise SettingInvalid(

@@ -1,18 +1,19 @@
 """How good a candidate survey is, by its predicted errors."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from math import hypot
+from math import hypot, sqrt
 
 import numpy as np
 
 from fedassay.estimate import Estimate, NotEnoughData, TooCoarse
-from fedassay.examples import Examples
+from fedassay.examples import Examples, FloatArray
+from fedassay.grid import Grid
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics import accuracy, precision, recall, roc_auc
 from fedassay.metrics.delta_method import why_one_class
-from fedassay.metrics.roc_auc import even_area
+from fedassay.metrics.roc_auc import area_gradient, even_area
 from fedassay.planning.forecast import (
     expected_examples,
     expected_histogram,
@@ -41,6 +42,31 @@ _UNSEEN, _SEEN = 1.0 / 3.0, 1.0 / 30.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class _Area:
+    """What a grid alone makes of a model's ROC AUC, whatever the levels and their noise."""
+
+    gradient: FloatArray
+    lumps: float
+    """Real scores are lumpier than any model: a part of what the cubic gains is distrusted."""
+    smooth: Estimate
+
+    @classmethod
+    def on(cls, counts: ScoreHistogram, caution: float) -> "_Area":
+        smooth = roc_auc(counts)
+        if isinstance(smooth, NotEnoughData):
+            return cls(np.zeros_like(counts.counts), 0.0, smooth)
+        even, _ = even_area(counts)
+        return cls(area_gradient(counts), (smooth.value - even) * caution, smooth)
+
+    def error(self, expected: ScoreHistogram, truth: Estimate, caution: float) -> float:
+        """With a survey's noise; 1 where there would be no answer."""
+        if isinstance(self.smooth, NotEnoughData) or why_one_class(expected) is not None:
+            return 1.0
+        noise_sd = sqrt(expected.noise.variance(self.gradient))
+        return hypot(_error(self.smooth, truth, caution), noise_sd, self.lumps)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
     """A survey with its expected histograms, one for each model of the scores."""
 
@@ -63,6 +89,8 @@ class Scorer:
     models: tuple[ScoreHistogram, ...]
     areas: tuple[Estimate, ...]
     rates: tuple[tuple[Estimate, ...], ...]
+    _on_grids: dict[Grid, tuple[_Area, ...]] = field(default_factory=dict)
+    """Several surveys share a grid: what it makes of the models is computed once."""
 
     @classmethod
     def for_request(cls, request: SurveyRequest) -> "Scorer":
@@ -87,10 +115,19 @@ class Scorer:
             expected_histogram(survey, model, clients=self.clients) for model in self.models
         )
         errors = [
-            [_area_error(each, truth, self.caution)]
-            for each, truth in zip(expected, self.areas, strict=True)
+            [area.error(each, truth, self.caution)]
+            for area, each, truth in zip(
+                self._areas_on(survey.grid, expected), expected, self.areas, strict=True
+            )
         ]
         return Candidate(survey, expected, self._mean_log(errors))
+
+    def _areas_on(self, grid: Grid, expected: tuple[ScoreHistogram, ...]) -> tuple[_Area, ...]:
+        if grid not in self._on_grids:
+            self._on_grids[grid] = tuple(
+                _Area.on(ScoreHistogram(each.edges, each.counts), self.caution) for each in expected
+            )
+        return self._on_grids[grid]
 
     def error(self, candidate: Candidate) -> float:
         """The mean log of predicted errors: twice ROC AUC's, and the mean over thresholds.
@@ -139,18 +176,6 @@ def _halves(reference: Examples) -> tuple[Examples, ...]:
     halves = tuple(reference.rows(rows) for rows in (order[::2], order[1::2]))
     enough = all(_FEWEST <= half.positives <= len(half) - _FEWEST for half in halves)
     return halves if enough else (reference,)
-
-
-def _area_error(expected: ScoreHistogram, truth: Estimate, caution: float) -> float:
-    if why_one_class(expected) is not None:
-        return 1.0
-    even, noise_sd = even_area(expected)
-    smooth = roc_auc(ScoreHistogram(expected.edges, expected.counts))
-    if isinstance(smooth, NotEnoughData):
-        return 1.0
-    # Real scores are lumpier than any model: distrust a part of what the cubic gains.
-    lumps = (smooth.value - even) * caution
-    return hypot(_error(smooth, truth, caution), noise_sd, lumps)
 
 
 def _rates(histogram: ScoreHistogram, thresholds: Sequence[float]) -> tuple[Estimate, ...]:

@@ -3,6 +3,7 @@
 Every candidate is scored by the closed form of `forecast`.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf, log
 
@@ -49,18 +50,36 @@ PAPER_BUCKETS = 100
 _REFERENCE_CELLS = 2**12
 _SHORTLIST = 6
 _QUICKLY = 2
+# What settles on a number stays on grids of a size: so many times more or fewer cells.
+_NEAR = 3
 # Grids that stand for all when one survey is compared with two.
 _TYPICAL = (8, 24, 128)
 # Twice the error of fewer cells, three sizes in a row: no larger grid will do better.
 _CLEARLY, _TIMES = log(2.0), 3
 
 
-def design_survey(request: SurveyRequest, *, quickly: bool = False) -> SurveyDesign:
-    """Fill in everything that the request leaves open; quickly, with plain trees alone.
+def design_survey(request: SurveyRequest) -> SurveyDesign:
+    """Fill in everything that the request leaves open.
 
     >>> design_survey(SurveyRequest(minimum_reports=5)).survey.minimum_reports
     5
     """
+    return _design(request, _best)
+
+
+def quick_design(request: SurveyRequest, *, near: SurveyDesign | None = None) -> SurveyDesign:
+    """A good design by plain trees alone; with `near`, on a grid of some such size.
+
+    >>> quick_design(SurveyRequest(minimum_reports=5)).survey.minimum_reports
+    5
+    """
+    cells = None if near is None or near.second is not None else near.survey.grid.cells
+    return _design(request, lambda asked, scorer: _quick(asked, scorer, cells))
+
+
+def _design(
+    request: SurveyRequest, choose: Callable[[SurveyRequest, Scorer], Survey]
+) -> SurveyDesign:
     check_request(request)
     decode_options = decode_options_for(request.preset, request.buckets)
     if request.preset is Preset.PAPER or request.height is not None:
@@ -70,10 +89,11 @@ def design_survey(request: SurveyRequest, *, quickly: bool = False) -> SurveyDes
     if not request.privacy.spends_epsilon:
         grid = _exact_grid(request)
         return SurveyDesign(build_survey(request, grid, Hierarchy.flat(grid.cells)), decode_options)
-    if steps_for(request) is Steps.TWO:
+    scorer = Scorer.for_request(request)
+    if _steps(request, scorer) is Steps.TWO:
         first = first_survey(request)
         return SurveyDesign(first, decode_options, rehearsed(request, first, model_for(request)))
-    return SurveyDesign(_best(request, quickly), decode_options)
+    return SurveyDesign(choose(request, scorer), decode_options)
 
 
 def rebuilt_design(request: SurveyRequest, like: SurveyDesign) -> SurveyDesign:
@@ -100,11 +120,14 @@ def steps_for(request: SurveyRequest) -> Steps:
     >>> steps_for(request)
     <Steps.TWO: '2'>
     """
+    return _steps(request, Scorer.for_request(request))
+
+
+def _steps(request: SurveyRequest, scorer: Scorer) -> Steps:
     if request.steps is not Steps.AUTO:
         return request.steps
     if request.fixes_levels or request.clients is None:
         return Steps.ONE
-    scorer = Scorer.for_request(request)
     one = min(
         scorer.error(scorer.candidate(tree))
         for leaves in _TYPICAL
@@ -114,16 +137,12 @@ def steps_for(request: SurveyRequest) -> Steps:
     return Steps.TWO if two_step_error(request, scorer) < one else Steps.ONE
 
 
-def _best(request: SurveyRequest, quickly: bool) -> Survey:
+def _best(request: SurveyRequest, scorer: Scorer) -> Survey:
     """The candidate with the smallest predicted errors, of ROC AUC and of thresholds alike.
 
     Grids are first judged with plain trees, then the best with every tree.
     """
-    scorer = Scorer.for_request(request)
-    plain = _plain_candidates(request, scorer)
-    plain.sort(key=lambda trees: min(tree.area_error for tree in trees))
-    if quickly:
-        return min((tree for trees in plain[:_QUICKLY] for tree in trees), key=scorer.error).survey
+    plain = _plain_candidates(request, scorer, _sizes(request))
     finalists = [min(map(scorer.error, trees)) for trees in plain[:_SHORTLIST]]
     ranked = sorted(range(len(finalists)), key=finalists.__getitem__)
     thorough = [
@@ -134,9 +153,24 @@ def _best(request: SurveyRequest, quickly: bool) -> Survey:
     return min(thorough, key=scorer.error).survey
 
 
-def _plain_candidates(request: SurveyRequest, scorer: Scorer) -> list[list[Candidate]]:
-    """Plain trees on every grid, from few cells on, until more are clearly worse."""
-    sizes = MORE_LEAVES if isinstance(request.reference, Examples) else LEAVES
+def _quick(request: SurveyRequest, scorer: Scorer, cells: int | None) -> Survey:
+    """The best plain tree on the two grids whose ROC AUC is best, all sizes or some near one."""
+    sizes = _sizes(request)
+    if cells is not None:
+        near = [leaves for leaves in sizes if cells <= _NEAR * leaves and leaves <= _NEAR * cells]
+        sizes = near or sizes
+    plain = _plain_candidates(request, scorer, sizes)
+    return min((tree for trees in plain[:_QUICKLY] for tree in trees), key=scorer.error).survey
+
+
+def _sizes(request: SurveyRequest) -> Sequence[int]:
+    return MORE_LEAVES if isinstance(request.reference, Examples) else LEAVES
+
+
+def _plain_candidates(
+    request: SurveyRequest, scorer: Scorer, sizes: Sequence[int]
+) -> list[list[Candidate]]:
+    """Plain trees on every grid, from few cells on, until more are clearly worse; best first."""
     candidates: list[list[Candidate]] = []
     best, worse = inf, 0
     for leaves in sizes:
@@ -150,7 +184,7 @@ def _plain_candidates(request: SurveyRequest, scorer: Scorer) -> list[list[Candi
         candidates += of_size
         if worse == _TIMES and len(candidates) >= _SHORTLIST:
             break
-    return candidates
+    return sorted(candidates, key=lambda trees: min(tree.area_error for tree in trees))
 
 
 def decode_options_for(preset: Preset, buckets: int | None) -> DecodeOptions:

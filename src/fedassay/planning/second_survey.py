@@ -10,11 +10,12 @@ from fedassay.checks import require_thresholds, require_type
 from fedassay.cut_levels import CutLevels, PerLabel
 from fedassay.errors import SettingInvalid
 from fedassay.examples import FloatArray
+from fedassay.level_policy import EveryLevel, OneLevel
 from fedassay.mechanisms import AnyMechanism, Polya
 from fedassay.planning.build import oracle_for
 from fedassay.planning.judge import Judge
 from fedassay.planning.pilot import Pilot, pilot_from
-from fedassay.survey import EveryLevel, OneLevel, Survey
+from fedassay.survey import Survey
 from fedassay.survey_steps import FirstOfTwo, SecondOfTwo
 from fedassay.tally import Tally
 
@@ -64,7 +65,7 @@ def second_like(second: Survey, first: Survey) -> Survey:
     if not isinstance(first.step, FirstOfTwo) or first.epsilon is None or second.epsilon is None:
         raise SettingInvalid("a second survey follows a first of two; found another. Use steps=2.")
     place, rest = _place(first, first.step)
-    shares = first.minimum_reports - first.colluders
+    shares = first.noise_shares
     levels = second.hierarchy
     mechanisms: list[AnyMechanism] = []
     for level, mechanism in enumerate(second.mechanisms):
@@ -235,7 +236,7 @@ def _shared(
 ) -> Survey:
     first = pilot.survey
     levels = CutLevels(pilot.grid.cells, (cuts,), weights)
-    shares = first.minimum_reports - first.colluders
+    shares = first.noise_shares
     return replace(
         first,
         grid=pilot.grid,

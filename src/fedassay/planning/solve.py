@@ -8,10 +8,10 @@ from math import ceil, floor, inf, log10, sqrt
 from fedassay.checks import require_number
 from fedassay.client import CEILING
 from fedassay.errors import SettingInvalid, TargetImpossible
-from fedassay.estimate import normal_quantile
+from fedassay.estimate import Estimate, normal_quantile
 from fedassay.histogram import ScoreHistogram
 from fedassay.mechanisms import Privacy
-from fedassay.metrics.named import UNBOUNDED, check_metric
+from fedassay.metrics.named import UNBOUNDED, check_metric, named_metric
 from fedassay.planning.forecast import (
     Cause,
     ErrorForecast,
@@ -22,7 +22,13 @@ from fedassay.planning.forecast import (
     scaled,
 )
 from fedassay.planning.request import SurveyRequest
-from fedassay.planning.search import SurveyDesign, design_survey, rebuilt_design, steps_for
+from fedassay.planning.search import (
+    SurveyDesign,
+    design_survey,
+    quick_design,
+    rebuilt_design,
+    steps_for,
+)
 from fedassay.survey import MAX_CLIENTS
 
 # Predictions are good to some 5 %: plan for a little more than 95 trials of 100.
@@ -31,6 +37,7 @@ _SMALLEST_EPSILON = Fraction(1, 1000)
 _LARGEST_EPSILON = CEILING
 _ROUNDS = 6
 _SETTLED = 0.01
+_MANY = 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +67,7 @@ def predicted(
     metric: str,
     *,
     model: ScoreHistogram | None = None,
+    truth: Estimate | None = None,
 ) -> ErrorForecast:
     """One metric's errors under a request's own model; with `model`, one made before.
 
@@ -75,6 +83,7 @@ def predicted(
         clients=expected_reports(request),
         decode_options=design.decode_options,
         second=design.second,
+        truth=truth,
     )
 
 
@@ -165,11 +174,13 @@ def _smallest(
     chosen anew for that many, and again until the number settles.
     """
     model = model_for(with_number(within.smallest))
+    # However many rows there are, the model's own value is the same.
+    truth = named_metric(scaled(model, _MANY), target.metric)
 
     def misses(shape: SurveyDesign, number: float) -> bool:
         asked = with_number(number)
         design = rebuilt_design(asked, shape)
-        expected = predicted(asked, design, target.metric, model=model)
+        expected = predicted(asked, design, target.metric, model=model, truth=truth)
         return expected.error_quantile(PLANNED) > target.error
 
     def enough(shape: SurveyDesign, low: float) -> float:
@@ -181,11 +192,11 @@ def _smallest(
         return high
 
     number, best = min(max(within.start, within.smallest), within.largest), inf
-    steps = None
+    steps, shape = None, None
     for _ in range(_ROUNDS):
         asked = with_number(number)
         steps = steps or steps_for(asked)
-        shape = design_survey(replace(asked, steps=steps), quickly=True)
+        shape = quick_design(replace(asked, steps=steps), near=shape)
         if misses(shape, within.largest):
             if number == within.largest:
                 break

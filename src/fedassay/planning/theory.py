@@ -10,6 +10,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
 from importlib.resources import files
 from math import exp, sqrt
+from typing import Literal
 
 from fedassay.calibration.binning import bucket_guideline
 from fedassay.checks import require_member, require_number
@@ -17,6 +18,9 @@ from fedassay.errors import SettingInvalid
 from fedassay.mechanisms import Privacy
 
 _HEIGHTS = range(1, 31)
+PaperModel = Literal[Privacy.SECURE, Privacy.DISTRIBUTED, Privacy.LOCAL]
+PAPER_MODELS: tuple[PaperModel, ...] = (Privacy.SECURE, Privacy.DISTRIBUTED, Privacy.LOCAL)
+"""The privacy models that the paper has results for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,18 @@ class Case:
             value = require_number(getattr(self, name), f"a case's {name}")
             if not value > 0:
                 raise SettingInvalid(f"{name} must be positive; found {value:g}. Raise it.")
+
+    @property
+    def model(self) -> PaperModel:
+        """The privacy model, which must be one that the paper has results for."""
+        match self.privacy:
+            case Privacy.SECURE | Privacy.DISTRIBUTED | Privacy.LOCAL:
+                return self.privacy
+            case Privacy.SITE:
+                raise SettingInvalid(
+                    "the paper has results for secure, distributed and local privacy; found site. "
+                    "fedassay.plan predicts errors for all."
+                )
 
 
 def ratio_bound(ratio: float, *, above: float, below: float) -> float:
@@ -61,7 +77,7 @@ def given_classifier(case: Case) -> float:
     >>> given_classifier(Case(Privacy.DISTRIBUTED, 1000))
     0.001
     """
-    match case.privacy:
+    match case.model:
         case Privacy.SECURE:
             return 0.0
         case Privacy.DISTRIBUTED:
@@ -76,7 +92,7 @@ def threshold_metrics(case: Case) -> float:
     >>> threshold_metrics(Case(Privacy.SECURE, 1000, buckets=50))
     0.02
     """
-    match case.privacy:
+    match case.model:
         case Privacy.SECURE:
             return 1.0 / case.buckets
         case Privacy.DISTRIBUTED:
@@ -91,7 +107,7 @@ def threshold_buckets(case: Case) -> int:
     >>> threshold_buckets(Case(Privacy.LOCAL, 1_000_000))
     100
     """
-    match case.privacy:
+    match case.model:
         case Privacy.SECURE:
             raise SettingInvalid("without noise more buckets are always better (`thm:pra`).")
         case Privacy.DISTRIBUTED:
@@ -110,7 +126,7 @@ def threshold_shift(case: Case) -> float:
     0.0625
     """
     resolution = _power(2.0, -case.height)
-    match case.privacy:
+    match case.model:
         case Privacy.SECURE:
             return resolution
         case Privacy.DISTRIBUTED:
@@ -157,7 +173,7 @@ def auc(case: Case) -> float:
     >>> auc(Case(Privacy.LOCAL, 10_000, epsilon=1.0, height=10))
     0.1
     """
-    match case.privacy:
+    match case.model:
         case Privacy.SECURE:
             return auc_well_behaved(case.buckets)
         case Privacy.DISTRIBUTED:
@@ -206,7 +222,7 @@ def calibration_error(case: Case) -> float:
     0.1
     """
     sampling = _power(case.clients, -1 / 3)
-    match case.privacy:
+    match case.model:
         case Privacy.SECURE:
             return sampling
         case Privacy.DISTRIBUTED:

@@ -39,6 +39,9 @@ def write_plan_plot(plan: Plan, path: Path, *, progress: Progress) -> None:
     FigureCanvasAgg(figure)
     axes = figure.subplots()
     for privacy in Privacy:
+        if privacy is Privacy.SITE and not (request.examples or request.privacy is privacy):
+            # Of sites with one row each nobody asks.
+            continue
         progress(f"drawing {privacy.value}")
         label = privacy.value
         if privacy.spends_epsilon:
@@ -91,6 +94,8 @@ def _colour(privacy: Privacy) -> str:
             return "tab:green"
         case Privacy.DISTRIBUTED:
             return "tab:blue"
+        case Privacy.SITE:
+            return "tab:purple"
         case Privacy.LOCAL:
             return "tab:red"
 

@@ -16,10 +16,11 @@ from fedassay.errors import (
     TermsRefused,
 )
 from fedassay.examples import IntArray
+from fedassay.level_policy import OneLevel
 from fedassay.randomness import Randomness
 from fedassay.secagg.graph import PRIVACY_BITS, Graph, log2_binomial_below
 from fedassay.secagg.masks import WordArray
-from fedassay.survey import OneLevel, Survey
+from fedassay.survey import Survey
 
 ROUND_ID_BYTES = 16
 MAX_COHORT = 2**16

@@ -64,4 +64,4 @@ def _rows(cohort: ScoredClients, kept: IntArray) -> ScoredClients:
     if cohort.client_of_row is None:
         return ScoredClients(examples, None, len(kept))
     clients, codes = np.unique(cohort.client_of_row[kept], return_inverse=True)
-    return ScoredClients(examples, codes.astype(np.int64), len(clients))
+    return ScoredClients(examples, codes.astype(np.int64), len(clients), cohort.names_of(clients))

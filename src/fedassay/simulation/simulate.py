@@ -10,12 +10,14 @@ import numpy as np
 from fedassay.client import make_answer
 from fedassay.decoding import DecodeOptions, decode
 from fedassay.draws import randomised, split_levels
+from fedassay.errors import SettingInvalid
 from fedassay.examples import Examples, IntArray, ScoredClients
 from fedassay.histogram import ScoreHistogram
-from fedassay.mechanisms import Unit, UnitKind
+from fedassay.level_policy import OneLevel
+from fedassay.mechanisms import Privacy, Unit, UnitKind
 from fedassay.randomness import SimulatedRandomness
-from fedassay.survey import OneLevel, Survey
-from fedassay.tally import Tally, TallyBuilder
+from fedassay.survey import Survey
+from fedassay.tally import MOST_SITE_COUNTERS, MOST_SITES, Tally, TallyBuilder
 from fedassay.wire import messages
 
 Progress = Callable[[int], None]
@@ -44,10 +46,49 @@ def tally_clients(
     # Examples were checked when the cohort was read. A client gives what the unit allows,
     generator = randomness.generator
     cohort = _limited(survey, cohort, generator)
+    if _keeps_sites(survey, cohort):
+        return _tally_sites(survey, cohort, generator)
     # the grid finds leaf cells, for the clients that report on each level,
     leaves, reports = _leaves_per_level(survey, cohort, generator)
     # levels sum cells up, mechanisms randomise what clients send, and the tally is what arrives.
     return randomised(survey, leaves, reports=reports, generator=generator)
+
+
+def check_sites(privacy: Privacy, cohort: ScoredClients) -> None:
+    """Raise unless the rows say which site holds each, where sites add the noise."""
+    if privacy is Privacy.SITE and cohort.client_of_row is None:
+        raise SettingInvalid(
+            "under site privacy every site adds the whole noise, so that the rows must say which "
+            "site holds each; found no client column. Add clients= (--client COL)."
+        )
+
+
+def _keeps_sites(survey: Survey, cohort: ScoredClients) -> bool:
+    """Whether every site's report may be seen, and all of them are few enough to be kept."""
+    return (
+        survey.reports_may_be_seen
+        and not survey.is_local
+        and cohort.client_of_row is not None
+        and cohort.clients <= MOST_SITES
+        and cohort.clients * survey.hierarchy.width <= MOST_SITE_COUNTERS
+    )
+
+
+def _tally_sites(survey: Survey, cohort: ScoredClients, generator: np.random.Generator) -> Tally:
+    """Every site's report by its name, and their sum."""
+    levels = survey.hierarchy.levels
+    sites: dict[str, IntArray] = {}
+    for number, examples in enumerate(clients(cohort)):
+        leaves = [survey.grid.count(examples)] * levels
+        own = randomised(survey, leaves, reports=(1,) * levels, generator=generator)
+        sites[site_name(cohort, number)] = own.counters
+    counters = sum(sites.values(), np.zeros(survey.hierarchy.width, dtype=np.int64))
+    return Tally(survey.fingerprint, (len(sites),) * levels, counters, sites=sites)
+
+
+def site_name(cohort: ScoredClients, number: int) -> str:
+    """What a site is called, or its number from 1 where nobody said."""
+    return cohort.names[number] if cohort.names else str(number + 1)
 
 
 def counted_rows(cohort: ScoredClients, unit: Unit) -> int:
@@ -85,7 +126,7 @@ def _limited(
     rank = np.arange(len(order)) - first[owner]
     kept = order[rank < most]
     examples = cohort.examples.rows(kept)
-    return ScoredClients(examples, cohort.client_of_row[kept], cohort.clients)
+    return ScoredClients(examples, cohort.client_of_row[kept], cohort.clients, cohort.names)
 
 
 def _leaves_per_level(
@@ -114,11 +155,11 @@ def tally_each_client(
 ) -> Tally:
     """Make, encode, decode and add every client's report."""
     builder = TallyBuilder(Tally.zero(survey), survey)
-    for examples in clients(cohort):
+    for number, examples in enumerate(clients(cohort)):
         counts = survey.grid.count(examples)
         sent = BytesIO(make_answer(survey, counts, randomness=randomness).to_bytes())
         for message in messages(sent, survey):
-            builder.add(message)
+            builder.add(message, name=site_name(cohort, number))
         if progress is not None:
             progress(1)
     return builder.tally()

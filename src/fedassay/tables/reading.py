@@ -9,11 +9,13 @@ import numpy as np
 
 from fedassay.errors import ScoreOutOfRange, ValueMissing
 from fedassay.examples import (
+    MOST_NAMED,
     Examples,
     FloatArray,
     IntArray,
     ScoredClients,
     checked_scores,
+    client_names,
 )
 from fedassay.extras import needed_for
 from fedassay.grid import Grid
@@ -48,8 +50,8 @@ def read_clients(
     ).require_rows()
     if columns.client is None:
         return ScoredClients(everything, None, len(everything))
-    codes, clients = _client_codes(names)
-    return ScoredClients(everything, codes, clients)
+    codes, clients, called = _client_codes(names)
+    return ScoredClients(everything, codes, clients, called)
 
 
 def read_reference(path: Path, columns: Columns) -> Examples | FloatArray:
@@ -131,9 +133,11 @@ def _missing(path: Path, columns: Columns, names: list[str]) -> ValueMissing:
     )
 
 
-def _client_codes(names: list[Any]) -> tuple[IntArray, int]:
+def _client_codes(names: list[Any]) -> tuple[IntArray, int, tuple[str, ...]]:
     with needed_for("tables"):
         import pyarrow as pa
 
     encoded = pa.chunked_array(names).combine_chunks().dictionary_encode(null_encoding="encode")
-    return np.from_dlpack(encoded.indices).astype(np.int64), len(encoded.dictionary)
+    clients = len(encoded.dictionary)
+    listed = encoded.dictionary.to_pylist() if clients <= MOST_NAMED else []
+    return np.from_dlpack(encoded.indices).astype(np.int64), clients, client_names(listed)
