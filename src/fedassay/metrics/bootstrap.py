@@ -77,8 +77,11 @@ def _draws(histogram: ScoreHistogram) -> tuple[FloatArray, FloatArray]:
     weights = np.eye(2 * histogram.buckets).reshape(-1, 2, histogram.buckets)
     sizes, sides = np.linalg.eigh(histogram.noise.covariances(weights))
     factor = sides * np.sqrt(np.maximum(sizes, 0.0))
-    normal = np.random.default_rng(0).standard_normal((_PAIRS_OF_DRAWS, len(weights)))
-    draws: FloatArray = (normal @ factor.T).reshape(-1, 2, histogram.buckets)
+    pairs = max(_PAIRS_OF_DRAWS, len(weights))
+    normal = np.random.default_rng(0).standard_normal((pairs, len(weights)))
+    # Columns that stand at right angles: what is linear in the noise then has its very spread.
+    even = np.linalg.qr(normal)[0] * np.sqrt(pairs)
+    draws: FloatArray = (even @ factor.T).reshape(-1, 2, histogram.buckets)
     return histogram.monotone().counts, draws
 
 

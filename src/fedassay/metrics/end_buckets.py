@@ -11,6 +11,7 @@ from math import log
 
 import numpy as np
 
+from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.log_odds import EPS
 from fedassay.metrics.range_noise import CLEAR, range_noise
@@ -19,16 +20,19 @@ _AT_THE_END = 2.0**-30
 # Scores of 1e-13 are not impossible, only rare beside exact zeros.
 _UNLIKE_ZERO = 0.125
 _BEYOND_DOUBT = 6.0
+_STEP = 1e-4
 _LEAST_POWER, _LARGEST_POWER = 0.1, 2.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class EndLoss:
     """The mean log loss of the rows that contradict the end bucket that they are in."""
 
     likely: float
     room: float
     """How far from the likely one it may be, either way."""
+    slopes: FloatArray
+    """How the likely one moves with each count of the other class, by bucket."""
 
 
 def end_loss(histogram: ScoreHistogram, label: int) -> EndLoss:
@@ -48,20 +52,30 @@ def end_loss(histogram: ScoreHistogram, label: int) -> EndLoss:
     >>> round(end.likely + end.room, 2), round(end.likely - end.room, 2)
     (32.38, 3.08)
     """
-    edges = histogram.edges if label else (1.0 - histogram.edges)[::-1]
-    end, most = float(edges[1]), -log(EPS)
+    end = float(histogram.edges[1] if label else 1.0 - histogram.edges[-2])
+    slopes, most = np.zeros(histogram.buckets), -log(EPS)
     if end <= _AT_THE_END:
-        return EndLoss(most, (most + log(max(end, EPS))) * _UNLIKE_ZERO)
+        return EndLoss(most, (most + log(max(end, EPS))) * _UNLIKE_ZERO, slopes)
     even = min(1.0 - log(end), most)
     below = _below(histogram, 1 - label)
     if below is None:
-        return EndLoss(even, 0.0)
-    (near, middle, far), (here, first, second) = below
+        return EndLoss(even, 0.0, slopes)
+    places, sums, ranges = below
+    highest = max(_loss_of_other(places, sums), even)
+    for index, (start, stop) in enumerate(ranges):
+        step = _STEP * sums[index]
+        moved = [[s + sign * step * (i == index) for i, s in enumerate(sums)] for sign in (1, -1)]
+        ends = [max(_loss_of_other(places, each), even) for each in moved]
+        slopes[start:stop] = 0.5 * (ends[0] - ends[1]) / (2.0 * step)
+    return EndLoss(0.5 * (even + highest), 0.5 * (highest - even), slopes)
+
+
+def _loss_of_other(places: list[float], sums: list[float]) -> float:
+    """The mean of -log x of a class inside the first of three edges from an end."""
+    (near, middle, far), (here, first, second) = places, sums
     power = _power(near, middle, far, first, second)
     share = max(1.0 - first / ((middle / near) ** power - 1.0) / here, 0.0)
-    thinning = min(1.0 / power - log(end), most)
-    highest = max(share * most + (1.0 - share) * thinning, even)
-    return EndLoss(0.5 * (even + highest), 0.5 * (highest - even))
+    return share * -log(EPS) + (1.0 - share) * min(1.0 / power - log(near), -log(EPS))
 
 
 def without_empty_ends(histogram: ScoreHistogram) -> ScoreHistogram:
@@ -100,13 +114,15 @@ def _is_clear(histogram: ScoreHistogram, start: int, stop: int, *, belongs: int)
     )
 
 
-def _below(histogram: ScoreHistogram, label: int) -> tuple[list[float], list[float]] | None:
-    """Three edges from an end, and counts of a class up to the first and between them.
+def _below(
+    histogram: ScoreHistogram, label: int
+) -> tuple[list[float], list[float], list[tuple[int, int]]] | None:
+    """Three edges from an end, counts of a class up to the first and between them, and where.
 
     None where they do not stand clear of the noise.
     """
-    buckets, noise, sums = histogram.buckets, range_noise(histogram), []
-    at = [0]
+    buckets, noise = histogram.buckets, range_noise(histogram)
+    at, sums, ranges = [0], [], []
     while len(at) < 4:
         for stop in range(at[-1] + 1, buckets + 1):
             start, end = (at[-1], stop) if label == 0 else (buckets - stop, buckets - at[-1])
@@ -114,13 +130,14 @@ def _below(histogram: ScoreHistogram, label: int) -> tuple[list[float], list[flo
             if noise.is_clear(count, label, start, end):
                 at.append(stop)
                 sums.append(count)
+                ranges.append((start, end))
                 break
             if at == [0]:
                 return None
         else:
             return None
     edges = histogram.edges if label == 0 else (1.0 - histogram.edges)[::-1]
-    return [float(edges[place]) for place in at[1:]], sums
+    return [float(edges[place]) for place in at[1:]], sums, ranges
 
 
 def _power(near: float, middle: float, far: float, first: float, second: float) -> float:
@@ -129,7 +146,7 @@ def _power(near: float, middle: float, far: float, first: float, second: float) 
     The ratio of the two counts, (far^a - middle^a) / (middle^a - near^a), rises with a.
     """
     low, high = _LEAST_POWER, _LARGEST_POWER
-    for _ in range(40):
+    for _ in range(60):
         a = 0.5 * (low + high)
         ratio = ((far / middle) ** a - 1.0) / (1.0 - (near / middle) ** a)
         low, high = (a, high) if ratio < second / first else (low, a)

@@ -169,7 +169,7 @@ def _mean_loss(
     for place, end in contradicted.items():
         over.mean[place] = end.likely
     even = float((histogram.counts * over.mean).sum() / total)
-    value, slopes = even, over.mean
+    value, slopes = even, over.mean.copy()
     if histogram.smooth and histogram.buckets <= _FEW_BUCKETS:
         fine = losses(histogram.refined(_PARTS)[0]).mean.reshape(2, -1, _PARTS)
         for place, end in contradicted.items():
@@ -182,6 +182,8 @@ def _mean_loss(
 
         value = float(sums(histogram.counts).sum() / total)
         slopes = gradient_of_buckets(histogram, sums)
+    for (label, bucket), end in contradicted.items():
+        slopes[1 - label] += float(histogram.counts[label, bucket]) * end.slopes
     counts, noise_sd = np.maximum(histogram.counts, 0.0), cell_noise_sd(histogram)
     # For even scores in a bucket -log varies by 1 at most, however far it reaches.
     chance = (counts * np.minimum((over.high - over.low) ** 2 / 12.0, 1.0)).sum()
