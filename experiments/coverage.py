@@ -150,7 +150,12 @@ def main() -> None:
     run_all(todo, measure, processes=arguments.processes, minutes=arguments.minutes)
     pairs = dict.fromkeys((job.table, job.setting) for job in wanted)
     found = [gathered(table, setting, arguments.trials) for table, setting in pairs]
-    text = coverage_page([each for each in found if each is not None], arguments.metrics)
+    missing = [
+        f"{table} {setting.name}"
+        for (table, setting), each in zip(pairs, found, strict=True)
+        if each is None
+    ]
+    text = coverage_page([each for each in found if each is not None], arguments.metrics, missing)
     if arguments.page:
         arguments.page.write_text(text, encoding="utf-8")
     else:

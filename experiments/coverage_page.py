@@ -1,6 +1,6 @@
 """The page of coverage: verdicts, the lowest share and the widest interval of every metric."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from math import isfinite, nan
 
 from experiments.crowded import SITES, SYNTHETIC_ROWS
@@ -19,13 +19,15 @@ _WHOSE = {"rows": "these rows", "population": "the population"}
 _LISTED = 60
 
 
-def coverage_page(found: list[Trials], metrics: list[str] | None = None) -> str:
-    """The whole page, from whatever trials there are."""
+def coverage_page(
+    found: list[Trials], metrics: list[str] | None = None, missing: Sequence[str] = ()
+) -> str:
+    """The whole page, from whatever trials there are, and what there was no time for."""
     cells = all_cells(found, metrics)
-    return "\n\n".join(_sections(found, cells)) + "\n"
+    return "\n\n".join(_sections(found, cells, missing)) + "\n"
 
 
-def _sections(found: list[Trials], cells: list[Cell]) -> Iterator[str]:
+def _sections(found: list[Trials], cells: list[Cell], missing: Sequence[str]) -> Iterator[str]:
     sizes = sorted({len(trials.values) for trials in found})
     trials = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
     low = sorted((cell for cell in cells if cell.is_low(len(cells))), key=lambda cell: cell.share)
@@ -61,6 +63,8 @@ def _sections(found: list[Trials], cells: list[Cell]) -> Iterator[str]:
         "- *No answer*: the outcome is “not enough data” or “too coarse”; shares are of those "
         "that answer."
     )
+    if missing:
+        yield f"Not measured in this run, for want of time: {'; '.join(missing)}."
     yield (
         "## Verdict\n\n"
         f"{len(low)} of {len(cells):,} cells are too low, {len(wide)} too wide. Luck included, "
