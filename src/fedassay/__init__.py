@@ -18,11 +18,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from fedassay import calibration, errors, ledger, metrics, planning, sites
-    from fedassay.api import answer, load, new_survey, plan, simulate, tally_answers
+    from fedassay import calibration, errors, ledger, metrics, planning, sites, tracking
+    from fedassay.api import (
+        answer,
+        load,
+        new_survey,
+        plan,
+        simulate,
+        tally_answers,
+        write_report,
+    )
     from fedassay.assessment import Assessment
     from fedassay.calibration.calibrator import Calibrator, Method
     from fedassay.client import Answer, ClientPolicy
+    from fedassay.comparison.gate import Baseline, check
+    from fedassay.comparison.side_by_side import compare
     from fedassay.decoding import DecodeOptions
     from fedassay.errors import FedassayError
     from fedassay.estimate import Estimate, Interval, NotEnoughData, TooCoarse
@@ -56,6 +66,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Answer",
     "Assessment",
+    "Baseline",
     "Block",
     "Budget",
     "Calibrator",
@@ -101,6 +112,8 @@ __all__ = [
     "__version__",
     "answer",
     "calibration",
+    "check",
+    "compare",
     "errors",
     "ledger",
     "load",
@@ -111,16 +124,28 @@ __all__ = [
     "simulate",
     "sites",
     "tally_answers",
+    "tracking",
+    "write_report",
 ]
 
-_ROOMS = ("calibration", "errors", "ledger", "metrics", "planning", "sites")
+_ROOMS = ("calibration", "errors", "ledger", "metrics", "planning", "sites", "tracking")
 # Where each name lives; a test compares this with the imports above.
 _NAMES_OF = {
     "fractions": ("Fraction",),
-    "fedassay.api": ("answer", "load", "new_survey", "plan", "simulate", "tally_answers"),
+    "fedassay.api": (
+        "answer",
+        "load",
+        "new_survey",
+        "plan",
+        "simulate",
+        "tally_answers",
+        "write_report",
+    ),
     "fedassay.assessment": ("Assessment",),
     "fedassay.calibration.calibrator": ("Calibrator", "Method"),
     "fedassay.client": ("Answer", "ClientPolicy"),
+    "fedassay.comparison.gate": ("Baseline", "check"),
+    "fedassay.comparison.side_by_side": ("compare",),
     "fedassay.decoding": ("DecodeOptions",),
     "fedassay.errors": ("FedassayError",),
     "fedassay.estimate": ("Estimate", "Interval", "NotEnoughData", "TooCoarse"),

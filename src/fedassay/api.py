@@ -5,7 +5,7 @@ sentence, and hands over to the rooms below. Randomness that nobody passes is th
 a seed goes to `simulate` alone.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from io import BytesIO
@@ -16,35 +16,40 @@ from fedassay.api_columns import Column, as_table
 from fedassay.api_inputs import (
     NewSurveySettings,
     Number,
+    ReportWords,
     Rows,
     SurveySettings,
     as_assessment,
+    as_details,
     as_thresholds,
+    follow_up,
     survey_request,
 )
-from fedassay.assessment import ASSESSMENT_FORMAT, Assessment
+from fedassay.assessment import ASSESSMENT_FORMATS, Assessment
 from fedassay.calibration.calibrator import CALIBRATOR_FORMAT, Calibrator
 from fedassay.checks import choice, require_type, require_whole, shown, unknown
 from fedassay.client import Account, Answer, ClientPolicy
 from fedassay.client import answer as answer_examples
 from fedassay.decoding import DecodeOptions
-from fedassay.engines.report_files import answer_file, read_messages, report_files
+from fedassay.engines.report_files import answer_file, read_messages, report_files, site_names
 from fedassay.errors import FileInvalid, NoRows, SettingInvalid
 from fedassay.files import as_path, read_object
 from fedassay.ledger import TableDigest
 from fedassay.ledger.account import TableAccount
 from fedassay.mechanisms import Privacy
 from fedassay.metrics.named import metric_at
-from fedassay.planning.first_survey import first_grid
 from fedassay.planning.plan import DEFAULT_ERROR, Goal, Plan, check_start, make_plan
-from fedassay.planning.request import Preset
+from fedassay.planning.request import Preset, simulated_smallest
 from fedassay.planning.search import decode_options_for, design_survey
-from fedassay.planning.second_survey import second_survey
 from fedassay.planning.solve import Target
 from fedassay.randomness import SystemRandomness
+from fedassay.report.page import write_report as write_page
 from fedassay.simulation.result import SimulatedAssessment, simulated_assessment
 from fedassay.simulation.simulate import check_sites, counted_rows
-from fedassay.survey import MAX_CLIENTS, SURVEY_FORMAT, Survey
+from fedassay.simulation.site_rows import adds_moments, check_shown, shown_sites
+from fedassay.sites.moment_words import moment_words
+from fedassay.sites.sample_size import IntervalWidths
+from fedassay.survey import SURVEY_FORMATS, Survey
 from fedassay.survey_json import load_survey
 from fedassay.tables.split_rows import splits_rows
 from fedassay.tally import Tally, TallyBuilder
@@ -60,19 +65,25 @@ def simulate(
     *,
     data: Any = None,
     clients: Column | None = None,
+    patients: Column | None = None,
+    times: Column | None = None,
     privacy: Privacy | str = Privacy.SECURE,
     epsilon: Number | None = None,
     thresholds: float | Iterable[float] = (0.5,),
     reference: Any = None,
     seed: int | None = None,
+    show_sites: bool = False,
     **settings: Unpack[SurveySettings],
 ) -> SimulatedAssessment:
     """Run a federation over rows at hand, and compare its answers with the exact ones.
 
-    Each row is a client, or `clients` says who holds it. Where it pays, and with steps=2, two
+    Each row is a client, or `clients` says who holds it; with unit="patient", `patients` says
+    whose it is, and with keep="latest" `times` when it was. Where it pays, and with steps=2, two
     surveys follow each other: `result.first` is then that of the first. With `data` (a frame,
     an Arrow table, a mapping, a path to CSV or Parquet) the columns go by name. The same seed
     gives the figures of `fedassay simulate --seed`; without one, every run is another.
+    `result.sites` are the sites where they may be seen, under secure privacy with `show_sites`,
+    and `result.heterogeneity(metric)` is what differs between them.
 
     >>> import fedassay
     >>> labels, scores = [0, 1, 0, 1] * 500, [0.1, 0.3, 0.6, 0.9] * 500
@@ -83,20 +94,31 @@ def simulate(
     if seed is not None:
         require_whole(seed, "a seed", 0, LARGEST_SEED, "Leave it out for other draws each time.")
     points = as_thresholds(thresholds)
-    cohort = Rows(y_true, y_score, as_table(data)).scored_clients(clients)
+    rows = Rows(y_true, y_score, as_table(data), patients, times)
+    cohort = rows.scored_clients(clients)
+    preset = choice(Preset, settings.get("preset", Preset.DEFAULT), "preset")
     request = survey_request(
         settings,
         privacy=privacy,
         epsilon=epsilon,
         clients=cohort.clients,
+        smallest_cell=simulated_smallest(
+            preset, settings.get("height"), settings.get("smallest_cell")
+        ),
         dropouts=settings.get("dropouts", Fraction(0)),
         thresholds=points,
         reference=reference,
         is_simulated=True,
     )
     check_sites(request.privacy, cohort)
-    design = design_survey(replace(request, examples=counted_rows(cohort, request.unit)))
-    return simulated_assessment(design, cohort, thresholds=points, seed=seed)
+    require_type(show_sites, bool, "show_sites", "Pass True or False.")
+    if show_sites:
+        check_shown(request, cohort)
+    moments = adds_moments(request, cohort, settings.get("site_moments"))
+    held = counted_rows(cohort, request.unit, is_local=request.privacy.is_local)
+    design = design_survey(replace(request, examples=held, site_moments=moments))
+    shown = shown_sites(design.survey, cohort, design.decode_options) if show_sites else None
+    return simulated_assessment(design, cohort, thresholds=points, seed=seed, shown=shown)
 
 
 def new_survey(
@@ -129,7 +151,7 @@ def new_survey(
         if choice(Privacy, privacy, "privacy") not in (Privacy.SECURE, first.survey.privacy):
             given["privacy"] = privacy
         others = [name for name, value in given.items() if value is not None]
-        return _second_survey(first, others, as_thresholds(thresholds), clients)
+        return follow_up(first, others, as_thresholds(thresholds), clients)
     request = survey_request(
         settings,
         privacy=privacy,
@@ -142,37 +164,14 @@ def new_survey(
     return design_survey(request).survey
 
 
-def _second_survey(
-    first: Assessment, others: list[str], thresholds: tuple[float, ...], clients: int | None
-) -> Survey:
-    """The survey that follows a first one, whose settings it keeps."""
-    if others:
-        raise SettingInvalid(
-            "a second survey keeps what the first one said, but for thresholds and clients; "
-            f"found {', '.join(others)}. Leave that out."
-        )
-    if clients is not None:
-        require_whole(clients, "clients", 1, MAX_CLIENTS)
-    edges = first.survey.grid.edges
-    off = [threshold for threshold in thresholds if threshold not in edges]
-    if off:
-        raise SettingInvalid(
-            f"a second survey has the cells of the first, which have no edge at {off[0]:g}. Name "
-            "thresholds with the first survey; others are read between edges, without naming them."
-        )
-    # Those that the first survey was told are the edges that it has besides its usual ones.
-    told = set(edges.tolist()) - set(first_grid().edges.tolist())
-    read = {each for each in first.thresholds if each in edges}
-    wanted = thresholds or tuple(sorted(told | read))
-    return second_survey(first.survey, first.tally, thresholds=wanted, clients=clients)
-
-
 def answer(
     survey: Survey | str | Path,
     y_true: Column,
     y_score: Column,
     *,
     data: Any = None,
+    patients: Column | None = None,
+    times: Column | None = None,
     policy: ClientPolicy | None = None,
     client_id: str | None = None,
     account: Account | None = None,
@@ -183,7 +182,8 @@ def answer(
     the client is closed: no exact sums, and no more epsilon than is common. With an account
     (`LedgerAccount`) it is charged before any noise is drawn. Where each row answers one of
     two locally private surveys, `client_id` (or the account's data) and the row's number say
-    which: pass the same rows in the same order to both.
+    which: pass the same rows in the same order to both. Where patients are protected, `patients`
+    says whose each row is, and `times` when it was, if the latest count.
 
     >>> import fedassay
     >>> survey = fedassay.new_survey(privacy="local", epsilon=2, clients=1000)
@@ -202,7 +202,7 @@ def answer(
             f"an account is what is charged; found {shown(account)}. "
             "Pass LedgerAccount(ledger, part)."
         )
-    rows = Rows(y_true, y_score, as_table(data))
+    rows = Rows(y_true, y_score, as_table(data), patients, times)
     if rows.path is not None:
         return answer_file(
             asked,
@@ -224,12 +224,15 @@ def answer(
         policy=own_policy,
         client_id=client_id,
         account=account,
+        patients=rows.patient_numbers(),
+        times=rows.time_numbers(),
+        moments=moment_words,
     )
 
 
 def tally_answers(
     survey: Survey | str | Path,
-    answers: Iterable[Answer | bytes | str | Path],
+    answers: Iterable[Answer | bytes | str | Path] | Mapping[str, Answer | bytes | str | Path],
     *,
     thresholds: float | Iterable[float] = (0.5,),
     preset: Preset | str = Preset.DEFAULT,
@@ -239,14 +242,16 @@ def tally_answers(
     """Add up answers, their bytes or their files, and assess the classifier.
 
     A repeated, foreign or malformed report raises: nothing is left out in silence. The second
-    of two surveys is read together with the `first` assessment.
+    of two surveys is read together with the `first` assessment. Where sites may be seen they are
+    kept by name: as a mapping names them, as their files are called, or by their reports' ids.
 
     >>> import fedassay
-    >>> survey = fedassay.new_survey(minimum_reports=2)
+    >>> survey = fedassay.new_survey(minimum_reports=2, examples=200, thresholds=0.5)
     >>> policy = fedassay.ClientPolicy(exact_sums=True)
-    >>> answers = [fedassay.answer(survey, [0, 1], [0.2, 0.7], policy=policy) for _ in range(3)]
+    >>> labels, scores = [0, 1, 0, 1] * 10, [0.2, 0.3, 0.6, 0.7] * 10
+    >>> answers = [fedassay.answer(survey, labels, scores, policy=policy) for _ in range(3)]
     >>> print(fedassay.tally_answers(survey, answers)["accuracy@0.5"].value)
-    1.0
+    0.5
     """
     asked = _survey_of(survey)
     earlier = None if first is None else as_assessment(first)
@@ -259,9 +264,10 @@ def tally_answers(
     options = decode_options_for(choice(Preset, preset, "preset"), buckets)
     points = as_thresholds(thresholds)
     builder = TallyBuilder(Tally.zero(asked), asked)
-    for each in answers:
-        for message in _messages_of(each, asked):
-            builder.add(message)
+    named = answers.items() if isinstance(answers, Mapping) else ((None, each) for each in answers)
+    for name, each in named:
+        for message, called in _messages_of(each, asked):
+            builder.add(message, name=name or called)
     tally = builder.tally()
     if not any(tally.reports):
         raise NoRows(
@@ -279,13 +285,17 @@ def plan(
     target_error: float | None = None,
     metric: str = "roc_auc",
     power: float = 0.8,
+    widths: IntervalWidths | None = None,
+    tau: float | None = None,
     thresholds: float | Iterable[float] = (0.5,),
     reference: Any = None,
     **settings: Unpack[SurveySettings],
 ) -> Plan:
     """Predict every metric's error before anybody answers, and find what is left open.
 
-    Without clients, or without an epsilon, the one that meets the target error is found.
+    Without clients, or without an epsilon, the one that meets the target error is found. What a
+    validation study needs is in `plan.needs`: rows for intervals of these `widths`, and how many
+    sites it takes to see that they differ by `tau`, on the logit scale of the ROC AUC.
 
     >>> import fedassay
     >>> made = fedassay.plan(clients=20_000)
@@ -294,7 +304,8 @@ def plan(
     """
     points = as_thresholds(thresholds)
     wanted = DEFAULT_ERROR if target_error is None else target_error
-    goal = Goal(Target(metric_at(metric, points), wanted), power)
+    wide = IntervalWidths() if widths is None else widths
+    goal = Goal(Target(metric_at(metric, points), wanted), power, wide, tau)
     preset = choice(Preset, settings.get("preset", Preset.DEFAULT), "preset")
     request = survey_request(
         settings,
@@ -309,6 +320,31 @@ def plan(
     return make_plan(request, goal, thresholds=points, progress=lambda _: None)
 
 
+def write_report(
+    result: Assessment | str | Path,
+    path: str | Path,
+    *,
+    calibrator: Calibrator | str | Path | None = None,
+    **words: Unpack[ReportWords],
+) -> Path:
+    """Write one self-contained page about an assessment, for people who will never run this.
+
+    Words that only people know (title, model, outcome, population, period, invited) stand in it
+    as they are given. Returns where the page is.
+
+    >>> import fedassay, tempfile
+    >>> result = fedassay.simulate([0, 1, 0, 1] * 50, [0.1, 0.3, 0.6, 0.9] * 50, seed=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     fedassay.write_report(result, f"{folder}/report.html", outcome="rain").name
+    'report.html'
+    """
+    place, details = as_path(path), as_details(words)
+    assessment = Assessment.load(result) if isinstance(result, str | Path) else result
+    fitted = Calibrator.load(calibrator) if isinstance(calibrator, str | Path) else calibrator
+    write_page(assessment, place, calibrator=fitted, details=details)
+    return place
+
+
 def load(path: str | Path) -> Survey | Assessment | Calibrator | KeptTally:
     """Read any file that fedassay wrote: a survey, an assessment, a calibrator or a tally.
 
@@ -316,7 +352,7 @@ def load(path: str | Path) -> Survey | Assessment | Calibrator | KeptTally:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     fedassay.new_survey().save(f"{folder}/survey.json")
     ...     fedassay.load(f"{folder}/survey.json")
-    <Survey ...: secure, 20,378 cells>
+    <Survey ...: secure, 200 cells>
     """
     place = as_path(path)
     if is_tally_file(place):
@@ -332,8 +368,8 @@ def load(path: str | Path) -> Survey | Assessment | Calibrator | KeptTally:
 
 
 _LOADERS: dict[str, Callable[[Path], Survey | Assessment | Calibrator]] = {
-    SURVEY_FORMAT: load_survey,
-    ASSESSMENT_FORMAT: Assessment.load,
+    **dict.fromkeys(SURVEY_FORMATS, load_survey),
+    **dict.fromkeys(ASSESSMENT_FORMATS, Assessment.load),
     CALIBRATOR_FORMAT: Calibrator.load,
 }
 
@@ -342,16 +378,17 @@ def _survey_of(survey: Survey | str | Path) -> Survey:
     return survey if isinstance(survey, Survey) else load_survey(as_path(survey))
 
 
-def _messages_of(each: object, survey: Survey) -> Iterator[Message]:
-    """The messages of an answer, of its bytes, or of the files that it is in."""
+def _messages_of(each: object, survey: Survey) -> Iterator[tuple[Message, str | None]]:
+    """The messages of an answer, of its bytes, or of the files that it is in, with their names."""
     match each:
         case Answer():
-            yield from each.messages
+            yield from ((message, None) for message in each.messages)
         case bytes():
-            yield from messages(BytesIO(each), survey)
+            yield from ((message, None) for message in messages(BytesIO(each), survey))
         case str() | Path():
-            for path in report_files([as_path(each)]):
-                yield from read_messages(path, survey)
+            files = report_files([as_path(each)])
+            for path, name in zip(files, site_names(files), strict=True):
+                yield from ((message, name) for message in read_messages(path, survey))
         case _:
             raise SettingInvalid(
                 "an answer is what fedassay.answer made, its bytes, or a path to its file; found "

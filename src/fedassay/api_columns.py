@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fedassay.checks import shown, unknown
-from fedassay.errors import ColumnMissing, ColumnTypeInvalid, SettingInvalid
-from fedassay.examples import IntArray
+from fedassay.errors import ColumnMissing, ColumnTypeInvalid, SettingInvalid, ValueMissing
+from fedassay.examples import FloatArray, IntArray
 from fedassay.extras import needed_for
 from fedassay.tables.values import numbers
 
@@ -96,22 +96,7 @@ def client_codes(clients: Column, data: Any) -> tuple[IntArray, list[object]]:
     >>> client_codes(["b", "a", "b"], None)
     (array([0, 1, 0]), ['b', 'a'])
     """
-    if data is not None:
-        name = name_of(clients, "clients")
-        names = _column_names(data)
-        if name not in names:
-            raise ColumnMissing(unknown(name, names[:20], "a column of the table"))
-        values = data[name]
-    else:
-        if isinstance(clients, str):
-            column(clients, None, "clients")
-        values = clients
-    listed = values.to_pylist() if hasattr(values, "to_pylist") else np.asarray(values)
-    if np.ndim(listed) != 1:
-        raise ColumnTypeInvalid(
-            f"clients must be one column of names or numbers; found {np.ndim(listed)} dimensions. "
-            "Pass one name for each row."
-        )
+    listed = _listed(clients, data, "clients")
     array = np.asarray(listed)
     if array.dtype.kind in "iubSU":
         _, first, codes = np.unique(array, return_index=True, return_inverse=True)
@@ -122,3 +107,65 @@ def client_codes(clients: Column, data: Any) -> tuple[IntArray, list[object]]:
     place: dict[object, int] = {}
     numbered = [place.setdefault(None if item != item else item, len(place)) for item in listed]  # noqa: PLR0124
     return np.array(numbered, dtype=np.int64), list(place)
+
+
+def patient_codes(patients: Column, data: Any) -> IntArray:
+    """The number of each row's patient; raises `ValueMissing` where a row has none.
+
+    >>> patient_codes(["p7", "p9", "p7"], None)
+    array([0, 1, 0])
+    """
+    listed = _listed(patients, data, "patients")
+    _require_values(listed, "patient")
+    return client_codes(listed, None)[0]
+
+
+def time_numbers(times: Column, data: Any) -> FloatArray:
+    """When each row was, as numbers that rise with time; raises `ValueMissing` where one is not.
+
+    >>> time_numbers(["2026-01-01", "2025-12-31"], None)
+    array([1.7672256e+15, 1.7671392e+15])
+    """
+    listed = _listed(times, data, "times")
+    _require_values(listed, "time")
+    array = np.asarray(listed)
+    if array.dtype.kind in "iuf":
+        return array.astype(np.float64)
+    try:
+        return array.astype("datetime64[us]").astype(np.int64).astype(np.float64)
+    except (ValueError, TypeError) as error:
+        raise ColumnTypeInvalid(
+            "times must be numbers, dates or texts such as 2026-03-31; found something else "
+            "(values withheld). Convert the column first."
+        ) from error
+
+
+def _require_values(listed: Any, what: str) -> None:
+    """Raise `ValueMissing` where a row has none: None, NaN, NaT or an empty text."""
+    # Only what is missing differs from itself.
+    missing = sum(item is None or item != item or item == "" for item in listed)  # noqa: PLR0124
+    if missing:
+        raise ValueMissing(
+            f"where patients are protected every row needs a {what}; {missing:,} of "
+            f"{len(listed):,} are missing (empty or NaN). Drop these rows, or fill them in, first."
+        )
+
+
+def _listed(values: Column, data: Any, what: str) -> Any:
+    """A column of names or numbers, as given or by name out of a table."""
+    if data is not None:
+        name = name_of(values, what)
+        names = _column_names(data)
+        if name not in names:
+            raise ColumnMissing(unknown(name, names[:20], "a column of the table"))
+        values = data[name]
+    elif isinstance(values, str):
+        column(values, None, what)
+    found: Any = values
+    listed = found.to_pylist() if hasattr(found, "to_pylist") else np.asarray(found)
+    if np.ndim(listed) != 1:
+        raise ColumnTypeInvalid(
+            f"{what} must be one column of names or numbers; found {np.ndim(listed)} dimensions. "
+            "Pass one name for each row."
+        )
+    return listed

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -11,26 +11,32 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from fedassay.api_columns import Column, client_codes, column, name_of
-from fedassay.assessment import ASSESSMENT_FORMAT, Assessment, estimates_json
+from fedassay.api_columns import Column, client_codes, column, name_of, patient_codes, time_numbers
+from fedassay.assessment import ASSESSMENT_FORMATS, Assessment
 from fedassay.checks import choice, require_thresholds, require_whole, shown, unknown
 from fedassay.errors import (
     FileInvalid,
     LabelInvalid,
     SettingInvalid,
 )
+from fedassay.estimate_json import estimates_json
 from fedassay.examples import (
     MOST_NAMED,
     Examples,
     FloatArray,
+    IntArray,
     ScoredClients,
     checked_scores,
     client_names,
 )
 from fedassay.files import as_path, parse_fraction, read_json
-from fedassay.mechanisms import Privacy, Unit, UnitKind
+from fedassay.mechanisms import Keep, Privacy, Unit, UnitKind
 from fedassay.planning.boundaries import reference_from
+from fedassay.planning.first_survey import first_grid
 from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest
+from fedassay.planning.second_survey import second_survey
+from fedassay.report.material import ReportDetails
+from fedassay.survey import MAX_CLIENTS, Survey
 from fedassay.tables.reading import Columns, read_clients, read_reference
 
 Number = int | float | Fraction | Decimal | str
@@ -49,8 +55,11 @@ class SurveySettings(TypedDict, total=False):
     """Weights of the levels, top down, such as (2, 1)."""
     buckets: int
     colluders: int
+    smallest_cell: int  # of exact sums, that is published; 0 for any
     unit: UnitKind | Unit | str
     max_examples: int
+    keep: Keep | str
+    """Which rows of a patient count: "random" or "latest"."""
     minimum_reports: int
     dropouts: Number
     """Share of the clients that may stay away, where minimum_reports is left open."""
@@ -60,7 +69,20 @@ class SurveySettings(TypedDict, total=False):
     level_by_hash: bool
     sum_only: bool
     """Under site privacy: whether nobody may see more than the sum over sites all the same."""
+    site_moments: bool
+    """Under secure privacy: whether sites add up moments of their metrics; their spread shows."""
     model_digest: str
+
+
+class ReportWords(TypedDict, total=False):
+    """What only people know of an assessment; all may be left out."""
+
+    title: str
+    model: str
+    outcome: str
+    population: str
+    period: str
+    invited: int | None
 
 
 class NewSurveySettings(SurveySettings, total=False):
@@ -77,6 +99,10 @@ class Rows:
     y_true: Column
     y_score: Column
     data: Any = None
+    patients: Column | None = None
+    """Whose each row is, where patients are protected."""
+    times: Column | None = None
+    """When each row was, where the latest of a patient count."""
 
     @property
     def path(self) -> Path | None:
@@ -86,7 +112,20 @@ class Rows:
     @property
     def columns(self) -> Columns:
         """The names of the columns."""
-        return Columns(name_of(self.y_score, "y_score"), name_of(self.y_true, "y_true"))
+        return Columns(
+            name_of(self.y_score, "y_score"),
+            name_of(self.y_true, "y_true"),
+            patient=None if self.patients is None else name_of(self.patients, "patients"),
+            time=None if self.times is None else name_of(self.times, "times"),
+        )
+
+    def patient_numbers(self) -> IntArray | None:
+        """The number of each row's patient; a missing one is refused."""
+        return None if self.patients is None else patient_codes(self.patients, self.data)
+
+    def time_numbers(self) -> FloatArray | None:
+        """When each row was, as numbers that rise with time; a missing one is refused."""
+        return None if self.times is None else time_numbers(self.times, self.data)
 
     def examples(self) -> Examples:
         """The rows, checked."""
@@ -100,10 +139,11 @@ class Rows:
         if self.path is not None:
             names = self.columns
             owner = None if clients is None else name_of(clients, "clients")
-            return read_clients(self.path, Columns(names.score, names.label, owner))
+            return read_clients(self.path, replace(names, client=owner))
         examples = self.examples()
+        patients, times = self.patient_numbers(), self.time_numbers()
         if clients is None:
-            return ScoredClients(examples, None, len(examples))
+            return ScoredClients(examples, None, len(examples), (), patients, times)
         codes, called = client_codes(clients, self.data)
         if len(codes) != len(examples):
             raise LabelInvalid(
@@ -111,9 +151,8 @@ class Rows:
                 f"{len(examples)} rows. Pass columns of the same table."
             )
         count = len(called)
-        return ScoredClients(
-            examples, codes, count, client_names(called) if count <= MOST_NAMED else ()
-        )
+        names_kept = client_names(called) if count <= MOST_NAMED else ()
+        return ScoredClients(examples, codes, count, names_kept, patients, times)
 
 
 def survey_request(
@@ -130,7 +169,11 @@ def survey_request(
         if name not in known:
             raise SettingInvalid(unknown(name, known, "a survey's setting"))
     asked = {name: value for name, value in {**settings, **given}.items() if value is not None}
-    unit = as_unit(asked.pop("unit", UnitKind.EXAMPLE), asked.pop("max_examples", 1))
+    unit = as_unit(
+        asked.pop("unit", UnitKind.EXAMPLE),
+        asked.pop("max_examples", 1),
+        asked.pop("keep", Keep.RANDOM),
+    )
     if "budget" in asked:
         asked["budget"] = as_shares(asked["budget"])
     if "dropouts" in asked:
@@ -186,11 +229,12 @@ def as_shares(budget: Sequence[Number] | str) -> tuple[Fraction, ...]:
     return tuple(weight / sum(weights) for weight in weights)
 
 
-def as_unit(unit: UnitKind | Unit | str, max_examples: int) -> Unit:
+def as_unit(unit: UnitKind | Unit | str, max_examples: int, keep: Keep | str = Keep.RANDOM) -> Unit:
     """The unit of privacy from its name."""
     if isinstance(unit, Unit):
         return unit
-    return Unit(choice(UnitKind, unit, "unit"), require_whole(max_examples, "max_examples", 1))
+    most = require_whole(max_examples, "max_examples", 1)
+    return Unit(choice(UnitKind, unit, "unit"), most, choice(Keep, keep, "keep"))
 
 
 def as_thresholds(thresholds: float | Iterable[float]) -> tuple[float, ...]:
@@ -244,14 +288,14 @@ def as_reference(
 def reference_of(assessment: Assessment, *, is_simulated: bool = False) -> Examples:
     """Where an earlier assessment found the scores.
 
-    Guarantee: post-processing of what was released with noise; nothing more is spent.
-    An exact assessment is refused, except in simulations: a grid would publish quantiles
-    of its rows.
+    Guarantee: post-processing of what was released, with noise or in cells of at least the
+    survey's smallest; nothing more is spent. Other exact assessments are refused, except in
+    simulations: a grid would publish quantiles of their rows.
     """
-    if assessment.survey.is_exact and not is_simulated:
+    if assessment.survey.is_exact and not assessment.survey.smallest_cell and not is_simulated:
         raise SettingInvalid(
             "a survey made after an exact assessment publishes quantiles of its rows; found one "
-            "without noise. Use a differentially private assessment, or public scores."
+            "without noise or smallest cell. Use a differentially private one, or public scores."
         )
     return reference_from(assessment.histogram())
 
@@ -261,6 +305,14 @@ def is_assessment(value: object) -> bool:
     if isinstance(value, Assessment):
         return True
     return isinstance(value, str | os.PathLike) and as_path(value).suffix == ".json"
+
+
+def as_details(words: ReportWords) -> ReportDetails:
+    """What people say of an assessment, by names that a page has a place for."""
+    for name in words:
+        if name not in ReportWords.__annotations__:
+            raise SettingInvalid(unknown(name, ReportWords.__annotations__, "what a page is told"))
+    return ReportDetails(**words)
 
 
 def as_assessment(given: Assessment | str | Path) -> Assessment:
@@ -274,7 +326,7 @@ def as_assessment(given: Assessment | str | Path) -> Assessment:
         )
     path = as_path(given)
     assessment = Assessment.load(path)
-    written = read_json(path, ASSESSMENT_FORMAT)["estimates"]
+    written = read_json(path, ASSESSMENT_FORMATS)["estimates"]
     if not isinstance(written, dict) or not _follows(written, assessment):
         raise FileInvalid(
             f"{path}: the figures in an assessment follow from its counters; these do not. It was "
@@ -296,3 +348,28 @@ def _follows(written: dict[str, Any], assessment: Assessment) -> bool:
         ):
             return False
     return True
+
+
+def follow_up(
+    first: Assessment, others: list[str], thresholds: tuple[float, ...], clients: int | None
+) -> Survey:
+    """The survey that follows a first one, whose settings it keeps."""
+    if others:
+        raise SettingInvalid(
+            "a second survey keeps what the first one said, but for thresholds and clients; "
+            f"found {', '.join(others)}. Leave that out."
+        )
+    if clients is not None:
+        require_whole(clients, "clients", 1, MAX_CLIENTS)
+    edges = first.survey.grid.edges
+    off = [threshold for threshold in thresholds if threshold not in edges]
+    if off:
+        raise SettingInvalid(
+            f"a second survey has the cells of the first, which have no edge at {off[0]:g}. Name "
+            "thresholds with the first survey; others are read between edges, without naming them."
+        )
+    # Those that the first survey was told are the edges that it has besides its usual ones.
+    told = set(edges.tolist()) - set(first_grid().edges.tolist())
+    read = {each for each in first.thresholds if each in edges}
+    wanted = thresholds or tuple(sorted(told | read))
+    return second_survey(first.survey, first.tally, thresholds=wanted, clients=clients)

@@ -1,7 +1,7 @@
 """Scores with labels, checked once: the only place where raw data is validated."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -91,6 +91,10 @@ class ScoredClients:
     clients: int
     names: tuple[str, ...] = ()
     """What the clients are called, in the order of their numbers; empty where nobody said."""
+    patient_of_row: IntArray | None = None
+    """The number of each row's patient, where the table says whose it is."""
+    time_of_row: FloatArray | None = None
+    """When each row was, as numbers that rise with time."""
 
     def __post_init__(self) -> None:
         require_type(
@@ -103,6 +107,12 @@ class ScoredClients:
                 f"{len(self.names)}. Leave names out, or name all."
             )
         rows = len(self.examples)
+        for what, column in (("patient", self.patient_of_row), ("time", self.time_of_row)):
+            if column is not None and len(column) != rows:
+                raise SettingInvalid(
+                    f"there must be one {what} for each of {rows} rows; found {len(column)}. "
+                    "Pass columns of the same table."
+                )
         owner: Any = self.client_of_row
         if owner is None:
             if self.clients < rows:
@@ -117,6 +127,16 @@ class ScoredClients:
                 f"a cohort needs the number of a client, from 0 to {self.clients - 1}, for each "
                 f"of {rows} rows; found something else. Number the clients from 0."
             )
+
+    def rows(self, kept: IntArray) -> "ScoredClients":
+        """Some of these rows, by number, with all clients."""
+        return replace(
+            self,
+            examples=self.examples.rows(kept),
+            client_of_row=None if self.client_of_row is None else self.client_of_row[kept],
+            patient_of_row=None if self.patient_of_row is None else self.patient_of_row[kept],
+            time_of_row=None if self.time_of_row is None else self.time_of_row[kept],
+        )
 
     def names_of(self, numbers: IntArray) -> tuple[str, ...]:
         """The names of these clients, where they have names."""

@@ -67,9 +67,9 @@ def test_csv_compressed_csv_and_parquet_give_the_same(
         ("--preset", "paper"),
         ("--preset", "paper", "--height", 6, "--buckets", 20),
         ("--height", 3, "--fanout", 5),
-        ("--buckets", 10),
-        ("--each-client",),
-        ("--threshold", 0, "--threshold", 1),
+        ("--smallest-cell", 0, "--buckets", 10),
+        ("--smallest-cell", 0, "--each-client"),
+        ("--smallest-cell", 0, "--threshold", 0, "--threshold", 1),
         ("--threshold", "5e-324", "--threshold", 1e-310, "--preset", "paper"),
         ("--threshold", 1e-310, "--height", 3),
     ],
@@ -102,6 +102,7 @@ def test_out_keeps_results_that_show_can_read(run: Run, scores_csv: Path, tmp_pa
         "assessment.json",
         "simulation.json",
         "curves.png",
+        "report.html",
     }
     assert "roc_auc" in run("show", folder / "assessment.json").out
 

@@ -58,11 +58,11 @@ def hospitals(folder: Path, *, pinned: bool = True, count: int = 4) -> list[Hosp
     return opened
 
 
-def settings(folder: Path, **changes: str | int) -> RunSettings:
+def settings(folder: Path, **changes: str | int | bool) -> RunSettings:
     config: dict[str, object] = {
         **CONFIG, "sites": 4, "minimum-reports": 3, "colluders": 0, "height": 4, "fanout": 2,
     }  # fmt: skip
-    if (folder / "roster.json").exists() and changes.get("privacy") not in ("local",):
+    if (folder / "roster.json").exists() and changes.get("privacy") != "local":
         config["roster"] = str(folder / "roster.json")
     config.update({name.replace("_", "-"): value for name, value in changes.items()})
     return RunSettings.from_config(config)

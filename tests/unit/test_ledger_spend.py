@@ -139,19 +139,47 @@ def law_of_client(data: Sequence[int], most: int, epsilon: float) -> dict[tuple[
 
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_a_client_survey_costs_an_example_what_the_ledger_says(most: int) -> None:
-    """One example more or less, over all clients of at most 3 examples in 3 cells."""
+    """One example more or less, over all clients (or patients) of at most 3 examples in 3 cells."""
     epsilon, worst = 1.0, 0.0
     for size in range(4):
         for data in combinations_with_replacement(range(3), size):
             before = law_of_client(data, most, epsilon)
             after = law_of_client((*data, 0), most, epsilon)
             worst = max(worst, *(abs(math.log(after[x] / before[x])) for x in before))
-    charge = charge_of(Fraction(1), Part("d"), Unit(UnitKind.CLIENT, most))
-    claimed = cost(charge, UnitKind.EXAMPLE, Neighbours.ADD_OR_REMOVE)
-    assert claimed is not None
-    assert worst <= claimed + 1e-9
+    for kind in (UnitKind.CLIENT, UnitKind.PATIENT):
+        charge = charge_of(Fraction(1), Part("d"), Unit(kind, most))
+        claimed = cost(charge, UnitKind.EXAMPLE, Neighbours.ADD_OR_REMOVE)
+        assert claimed is not None
+        assert worst <= claimed + 1e-9
     # For a single example the survey's own epsilon would be too little.
     assert (worst > epsilon + 0.3) == (most == 1)
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_a_client_survey_costs_a_patient_twice_its_epsilon(most: int) -> None:
+    """A patient is any of a client's rows: without them others are drawn in their place."""
+    worst = 0.0
+    for data in combinations_with_replacement(range(3), 3):
+        before = law_of_client(data, most, 1.0)
+        for size in range(3):
+            for rest in combinations(data, size):
+                after = law_of_client(rest, most, 1.0)
+                worst = max(worst, *(abs(math.log(after[x] / before[x])) for x in before))
+    charge = charge_of(Fraction(1), Part("d"), Unit(UnitKind.CLIENT, most))
+    claimed = cost(charge, UnitKind.PATIENT, Neighbours.ADD_OR_REMOVE)
+    assert claimed == 2
+    assert worst <= 2 + 1e-9
+    # Three rows are too few to replace two.
+    assert (worst > 1.3) == (most == 1)
+
+
+def test_a_patient_survey_costs_a_patient_its_epsilon_and_says_nothing_of_a_client() -> None:
+    charge = charge_of(Fraction(1), Part("d"), Unit(UnitKind.PATIENT, 3))
+    assert cost(charge, UnitKind.PATIENT, Neighbours.ADD_OR_REMOVE) == 1
+    assert cost(charge, UnitKind.PATIENT, Neighbours.REPLACE) == 2
+    assert cost(charge, UnitKind.CLIENT, Neighbours.ADD_OR_REMOVE) is None
+    of_rows = charge_of(Fraction(1), Part("d"))
+    assert cost(of_rows, UnitKind.PATIENT, Neighbours.ADD_OR_REMOVE) is None
 
 
 def test_replacing_costs_twice_what_adding_does() -> None:

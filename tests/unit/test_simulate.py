@@ -14,8 +14,8 @@ from fedassay.planning.request import LevelChoice
 from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation.simulate import (
     _leaves_per_level,
-    _limited,
     clients,
+    limited,
     rows_counted,
     tally_clients,
 )
@@ -33,27 +33,27 @@ def cohort() -> ScoredClients:
     return cohort_of(Examples(np.arange(20) % 2, (owners + 0.5) / 5), owners.tolist())
 
 
-def limited(most: int) -> Survey:
+def of_clients(most: int) -> Survey:
     return replace(small_survey(), unit=Unit(UnitKind.CLIENT, most))
 
 
 def test_no_client_gives_more_rows_than_its_unit_allows() -> None:
-    kept = _limited(limited(LIMIT), cohort(), np.random.default_rng(0))
+    kept = limited(of_clients(LIMIT), cohort(), randomness=SimulatedRandomness(0))
     assert kept.client_of_row is not None
     assert np.bincount(kept.client_of_row).tolist() == [1, 2, 3, 3, 3]
     # Rows stay with whom they belong to.
     assert ((kept.examples.scores * 5).astype(int) == kept.client_of_row).all()
-    assert rows_counted(limited(LIMIT), cohort()) == 12
+    assert rows_counted(of_clients(LIMIT), cohort()) == 12
 
 
 def test_every_row_of_a_client_is_as_likely_to_be_kept() -> None:
     """False alarms below 1e-6, by a chi-square test of 2,000 draws of 3 rows among 10."""
     examples = Examples(np.arange(10) % 2, (np.arange(10) + 0.5) / 10)
     one = ScoredClients(examples, np.zeros(10, dtype=np.int64), 1)
-    generator, survey = np.random.default_rng(1), limited(LIMIT)
+    randomness, survey = SimulatedRandomness(1), of_clients(LIMIT)
     times = np.zeros(10)
     for _ in range(2000):
-        kept = _limited(survey, one, generator).examples.scores
+        kept = limited(survey, one, randomness=randomness).examples.scores
         times[(kept * 10).astype(int)] += 1
     assert times.sum() == 6000
     # Without replacement they vary by 7/10 x 10/9 of a multinomial's.
@@ -62,9 +62,9 @@ def test_every_row_of_a_client_is_as_likely_to_be_kept() -> None:
 
 def test_under_local_privacy_a_client_gives_one_row_and_an_example_gives_its_own() -> None:
     survey = local_survey(Fraction(1))
-    of_clients = replace(survey, unit=Unit(UnitKind.CLIENT, 1))
-    assert len(_limited(of_clients, cohort(), np.random.default_rng(0)).examples) == 5
-    tally = tally_clients(of_clients, cohort(), randomness=SimulatedRandomness(0))
+    by_client = replace(survey, unit=Unit(UnitKind.CLIENT, 1))
+    assert len(limited(by_client, cohort(), randomness=SimulatedRandomness(0)).examples) == 5
+    tally = tally_clients(by_client, cohort(), randomness=SimulatedRandomness(0))
     assert tally.reports == (5,)
     tally = tally_clients(survey, cohort(), randomness=SimulatedRandomness(0))
     assert tally.reports == (20,)

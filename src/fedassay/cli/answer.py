@@ -8,7 +8,12 @@ import typer
 from fedassay.cli import accounts, columns
 from fedassay.cli.console import progress
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
-from fedassay.cli.promise import ExactSumsOption, LargestEpsilonOption, agreed_policy
+from fedassay.cli.promise import (
+    ExactSumsOption,
+    LargestEpsilonOption,
+    SmallestCellOption,
+    agreed_policy,
+)
 from fedassay.cli.survey import SurveyArgument
 from fedassay.client import rows_counted
 from fedassay.engines.departure import Departure, slot_seconds
@@ -31,6 +36,8 @@ def answer(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Report file.")],
     score: columns.ScoreOption = None,
     label: columns.LabelOption = None,
+    patient: columns.PatientOption = None,
+    time: columns.TimeOption = None,
     positive: columns.PositiveOption = None,
     scale: columns.ScaleOption = 1.0,
     separator: columns.SeparatorOption = None,
@@ -44,6 +51,7 @@ def answer(
     ] = None,
     largest_epsilon: LargestEpsilonOption = None,
     exact_sums: ExactSumsOption = False,
+    smallest_cell: SmallestCellOption = 10,
     model: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Refuse surveys of any other model.")
     ] = None,
@@ -80,12 +88,15 @@ def answer(
         smallest_cohort=smallest_cohort,
         largest_epsilon=largest_epsilon,
         exact_sums=exact_sums,
+        smallest_cell=smallest_cell,
         model=model,
         quiet=as_json or quiet,
     )
     tables = columns.TableOptions(
         score=score,
         label=label,
+        patient=patient,
+        time=time,
         positive=positive,
         scale=scale,
         separator=separator,
@@ -108,6 +119,7 @@ def answer(
         )
     inputs = (file, survey_file, *accounts.files_of(account))
     check_output(output, *inputs, force=force or is_answer)
+    kept: list[int] = []
     rows, departure = 0, Departure.begin()
     with progress("reading rows", row_count(file)) as advance:
 
@@ -125,6 +137,7 @@ def answer(
             client_id=client_id,
             account=account,
             progress=read,
+            counted=kept.append,
         )
     content = made.to_bytes()
     if account is not None and answers is not None:
@@ -133,7 +146,7 @@ def answer(
     departure.wait(slot_seconds(survey))
     write_whole(output, content)
     splits = splits_rows(survey)
-    counted = made.reports if splits else rows_counted(survey, rows)
+    counted = made.reports if splits else kept[0] if kept else rows_counted(survey, rows)
     voice.say(f"Wrote {output}: {len(content):,} bytes for survey {survey.fingerprint.hex()[:12]}.")
     if splits:
         voice.say(
@@ -142,8 +155,9 @@ def answer(
         )
     elif counted < rows:
         voice.say(
-            f"Counted {counted:,} of {rows:,} rows, drawn at random: the survey protects "
-            f"{survey.unit}."
+            f"Counted {counted:,} of {rows:,} rows, and left out "
+            f"{100 * (1 - counted / rows):.2g} %: the survey protects {survey.unit}. How many that "
+            "were is told to nobody else."
         )
     if account is not None:
         voice.say(account.receipt_text())

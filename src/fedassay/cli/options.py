@@ -9,7 +9,7 @@ import typer
 
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.files import parse_fraction
-from fedassay.mechanisms import Privacy, UnitKind
+from fedassay.mechanisms import Keep, Privacy, UnitKind
 from fedassay.planning.request import LevelChoice, Preset, Steps
 
 SHAPE = "The survey"
@@ -80,11 +80,28 @@ ColludersOption = Annotated[
         rich_help_panel=SHAPE,
     ),
 ]
+SmallestCellOption = Annotated[
+    int | None,
+    typer.Option(
+        "--smallest-cell",
+        metavar="K",
+        help="Publish no exact count below K of either label (default 10; 0: any).",
+        rich_help_panel=SHAPE,
+    ),
+]
 SumOnlyOption = Annotated[
     bool,
     typer.Option(
         "--sum-only",
         help="Under site privacy: let nobody see more than the sum over sites.",
+        rich_help_panel=SHAPE,
+    ),
+]
+SiteMomentsOption = Annotated[
+    bool,
+    typer.Option(
+        "--site-moments",
+        help="Under secure privacy: let sites add moments, so that their spread shows.",
         rich_help_panel=SHAPE,
     ),
 ]
@@ -96,7 +113,15 @@ MaxExamplesOption = Annotated[
     typer.Option(
         "--max-examples",
         metavar="K",
-        help="Most examples of a client (--unit client).",
+        help="Most examples of a client or patient (--unit).",
+        rich_help_panel=SHAPE,
+    ),
+]
+KeepOption = Annotated[
+    Keep,
+    typer.Option(
+        "--keep",
+        help="Which rows of a patient count (--unit patient); latest needs --time.",
         rich_help_panel=SHAPE,
     ),
 ]

@@ -1,46 +1,57 @@
 """`fedassay simulate`: would a federation over this table give good answers?"""
 
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from time import perf_counter
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from fedassay.assessment import Assessment, estimates_json
+from fedassay.assessment import Assessment
 from fedassay.cli import columns, options
 from fedassay.cli.console import err, estimates_table, plain, progress
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
+from fedassay.cli.sites import SiteQuestions, WantedOption, say_sites, sites_content
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.estimate import Estimate
+from fedassay.estimate_json import estimates_json
 from fedassay.estimate_table import reasons
 from fedassay.examples import ScoredClients
 from fedassay.files import write_json
-from fedassay.mechanisms import Privacy, Unit, UnitKind
+from fedassay.mechanisms import Keep, Privacy, Unit, UnitKind
 from fedassay.metrics.exact_rows import row_metrics
 from fedassay.metrics.named import check_metric, metric_at
-from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest
+from fedassay.planning.request import (
+    LevelChoice,
+    Preset,
+    Steps,
+    SurveyRequest,
+    simulated_smallest,
+)
 from fedassay.planning.search import (
     SurveyDesign,
     design_survey,
 )
 from fedassay.randomness import SimulatedRandomness
 from fedassay.report.charts import write_plots
+from fedassay.report.page import write_report
 from fedassay.simulation.heldout import HeldOut, held_out, split_clients
 from fedassay.simulation.simulate import (
     check_sites,
     counted_rows,
     rows_counted,
 )
+from fedassay.simulation.site_rows import adds_moments, check_shown, shown_sites
 from fedassay.simulation.two_steps import assess_cohort
 from fedassay.tables.reading import read_clients
 from fedassay.tables.sources import row_count
 
 SIMULATION_FORMAT = "fedassay.simulation/1"
-_RESULTS = ("assessment.json", "simulation.json", "curves.png")
+_PAGE = "report.html"
+_RESULTS = ("assessment.json", "simulation.json", "curves.png", _PAGE)
 
 _EXAMPLES = """
 [bold]Examples[/bold]
@@ -52,6 +63,10 @@ _EXAMPLES = """
   fedassay simulate scores.csv --privacy local --epsilon 5 --reference train.csv
 
   fedassay simulate scores.csv --client hospital --threshold 0.3 --json
+
+  fedassay simulate scores.csv --client hospital --privacy site --epsilon 1 --wanted roc_auc=0.8
+
+  fedassay simulate s.csv --client site --unit patient --patient id --max-examples 3
 
   fedassay simulate scores.csv --metric lift@0.05 --metric recall@specificity=0.95
 
@@ -68,6 +83,8 @@ def simulate_command(
     score: columns.ScoreOption = None,
     label: columns.LabelOption = None,
     client: columns.ClientOption = None,
+    patient: columns.PatientOption = None,
+    time: columns.TimeOption = None,
     privacy: options.PrivacyOption = Privacy.SECURE,
     epsilon: options.EpsilonOption = None,
     threshold: options.ThresholdOption = None,
@@ -91,9 +108,25 @@ def simulate_command(
     decimal: columns.DecimalOption = ".",
     unit: options.UnitOption = UnitKind.EXAMPLE,
     max_examples: options.MaxExamplesOption = 1,
+    keep: options.KeepOption = Keep.RANDOM,
     minimum_reports: options.MinimumOption = None,
     colluders: options.ColludersOption = 0,
+    smallest_cell: options.SmallestCellOption = None,
     sum_only: options.SumOnlyOption = False,
+    wanted: WantedOption = None,
+    show_sites: Annotated[
+        bool,
+        typer.Option(
+            "--show-sites", help="Under secure privacy: as if sites let their own counts be seen."
+        ),
+    ] = False,
+    site_moments: Annotated[
+        bool | None,
+        typer.Option(
+            help="Under secure privacy: let sites add moments (default: from 5 to 200 sites).",
+            rich_help_panel=options.SHAPE,
+        ),
+    ] = None,
     reference: options.ReferenceOption = None,
     preset: options.PresetOption = Preset.DEFAULT,
     steps: options.StepsOption = Steps.AUTO,
@@ -113,7 +146,7 @@ def simulate_command(
     ] = False,
 ) -> None:
     """Run a federation over a scored table and compare its answers with the exact ones."""
-    started = time.perf_counter()
+    started = perf_counter()
     if not 1 <= trials <= 1_000_000:
         raise SettingInvalid(f"trials must be from 1 to 1000000; found {trials}.")
     if seed is not None and seed < 0:
@@ -130,6 +163,8 @@ def simulate_command(
         score=score,
         label=label,
         client=client,
+        patient=patient,
+        time=time,
         positive=positive,
         scale=scale,
         separator=separator,
@@ -139,13 +174,14 @@ def simulate_command(
     chosen = tables.for_table(file)
     with progress("reading rows", row_count(file)) as advance:
         cohort = read_clients(file, chosen, progress=advance)
+    asked_unit = Unit(unit, max_examples, keep)
     exact = row_metrics(cohort.examples, thresholds, more=more)
     request = SurveyRequest(
         privacy=privacy,
         epsilon=options.fraction_option(epsilon, "epsilon"),
         clients=cohort.clients,
         dropouts=Fraction(0),
-        examples=counted_rows(cohort, Unit(unit, max_examples)),
+        examples=counted_rows(cohort, asked_unit, is_local=privacy.is_local),
         positive_rate=positive_rate,
         preset=preset,
         steps=steps,
@@ -156,13 +192,27 @@ def simulate_command(
         buckets=buckets,
         thresholds=thresholds,
         reference=tables.reference(reference, is_simulated=True),
-        unit=Unit(unit, max_examples),
+        unit=asked_unit,
         minimum_reports=minimum_reports,
         colluders=colluders,
+        smallest_cell=simulated_smallest(preset, height, smallest_cell),
         sum_only=sum_only,
     )
     check_sites(privacy, cohort)
-    design = design_survey(request)
+    if show_sites:
+        check_shown(request, cohort)
+    asked = SiteQuestions.asked(thresholds, more, wanted)
+    moments = adds_moments(request, cohort, site_moments)
+    if not (show_sites or moments or (privacy is Privacy.SITE and not sum_only)):
+        asked.fitting(None)
+    design = design_survey(replace(request, site_moments=moments))
+    shown = shown_sites(design.survey, cohort, design.decode_options) if show_sites else None
+    between: list[dict[str, Any]] = []
+
+    def after_trial(assessment: Assessment) -> None:
+        wants_all = as_json or out_dir is not None
+        between.append(sites_content(shown or assessment.sites, asked) if wants_all else {})
+
     results, last = run_trials(
         design,
         cohort,
@@ -171,6 +221,7 @@ def simulate_command(
         seed=seed,
         each_client=each_client,
         more=more,
+        after_trial=after_trial,
     )
     tested = calibrate_half(request, cohort, seed=seed) if calibrate else None
     content: dict[str, Any] = {
@@ -181,8 +232,11 @@ def simulate_command(
         "steps": last.steps,
         "guarantee": last.guarantee.sentence(),
         "exact": exact,
-        "trials": [estimates_json(result) for result in results],
-        "seconds": time.perf_counter() - started,
+        "trials": [
+            {**estimates_json(result), **sites}
+            for result, sites in zip(results, between, strict=True)
+        ],
+        "seconds": perf_counter() - started,
     }
     if tested is not None:
         content["calibration"] = calibration_json(tested)
@@ -190,10 +244,12 @@ def simulate_command(
         save_results(out_dir, content, last)
     voice.result(content)
     print_results(voice, cohort, results, exact, last)
+    say_sites(voice, shown or last.sites, asked)
     if tested is not None:
         print_calibration(voice, tested)
     if out_dir is not None:
         voice.say(f"\nWrote {plain(out_dir)}/: {', '.join(_RESULTS)}")
+        voice.say(f"To look at: {plain(out_dir / _PAGE)}")
 
 
 simulate_command.__doc__ = f"{simulate_command.__doc__}\n{_EXAMPLES}"
@@ -208,6 +264,7 @@ def run_trials(
     seed: int | None,
     each_client: bool,
     more: Sequence[str] = (),
+    after_trial: Callable[[Assessment], None] = lambda _: None,
 ) -> tuple[list[dict[str, Estimate]], Assessment]:
     """Run the federation several times; returns all estimates, and the last assessment."""
     results = []
@@ -227,6 +284,7 @@ def run_trials(
             if not each_client:
                 advance(1)
             results.append(last.estimates() | {name: last[name] for name in more})
+            after_trial(last)
     return results, last
 
 
@@ -237,7 +295,7 @@ def calibrate_half(request: SurveyRequest, cohort: ScoredClients, *, seed: int |
     half = replace(
         request,
         clients=fitting.clients,
-        examples=counted_rows(fitting, request.unit),
+        examples=counted_rows(fitting, request.unit, is_local=request.privacy.is_local),
         minimum_reports=None
         if request.minimum_reports is None
         else min(request.minimum_reports, fitting.clients),
@@ -271,7 +329,7 @@ def print_calibration(voice: Voice, tested: HeldOut) -> None:
 
 
 def save_results(folder: Path, content: dict[str, Any], assessment: Assessment) -> None:
-    """Write the simulation, its last assessment, and curves."""
+    """Write the simulation, its last assessment, curves, and a page about it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -281,6 +339,7 @@ def save_results(folder: Path, content: dict[str, Any], assessment: Assessment) 
     write_json(folder / "simulation.json", content)
     assessment.save(folder / "assessment.json")
     write_plots(assessment, folder / "curves.png")
+    write_report(assessment, folder / _PAGE)
 
 
 def print_results(
@@ -293,7 +352,7 @@ def print_results(
     """Print the last trial's estimates beside the exact values."""
     survey, rows = assessment.survey, len(cohort.examples)
     held = "each row a client" if cohort.client_of_row is None else f"{cohort.clients:,} clients"
-    voice.say(f"{rows:,} rows, {held}. {assessment.guarantee.sentence()}")
+    voice.say(f"{rows:,} rows, {held}. {assessment.guarantee.sentence()}{assessment.cells_note}")
     if assessment.steps > 1:
         voice.say(
             "The first survey found where the scores lie, the second asked there; both are read "
@@ -302,7 +361,7 @@ def print_results(
     kept = rows_counted(survey, cohort)
     if kept < rows:
         voice.say(
-            f"Counted {kept:,} of these rows: drawn at random of each client, since "
+            f"Counted {kept:,} of these rows, and left out {100 * (1 - kept / rows):.2g} %, since "
             f"the survey protects {survey.unit}. Raise --max-examples to count more."
         )
     if len(results) > 1:

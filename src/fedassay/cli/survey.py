@@ -10,7 +10,7 @@ from fedassay.cli import accounts, columns, options
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
 from fedassay.errors import SettingInvalid
 from fedassay.ledger import Status
-from fedassay.mechanisms import Privacy, Unit, UnitKind
+from fedassay.mechanisms import Keep, Privacy, Unit, UnitKind
 from fedassay.mechanisms.plain_words import plain_words
 from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest
 from fedassay.planning.search import design_survey
@@ -56,9 +56,12 @@ def new_survey(
     threshold: options.ThresholdOption = None,
     minimum_reports: options.MinimumOption = None,
     colluders: options.ColludersOption = 0,
+    smallest_cell: options.SmallestCellOption = None,
     sum_only: options.SumOnlyOption = False,
+    site_moments: options.SiteMomentsOption = False,
     unit: options.UnitOption = UnitKind.EXAMPLE,
     max_examples: options.MaxExamplesOption = 1,
+    keep: options.KeepOption = Keep.RANDOM,
     levels: options.LevelsOption = LevelChoice.EVERY,
     budget: options.BudgetOption = None,
     allow_empty: options.EmptyOption = False,
@@ -87,6 +90,8 @@ def new_survey(
 
       fedassay survey new --privacy distributed --epsilon 1 --clients 500 -o s.json
 
+      fedassay survey new --privacy site --epsilon 1 --clients 8 --examples 40000 -o survey.json
+
       fedassay survey new --minimum-reports 5 --model model.bin -o survey.json
 
       fedassay survey new --privacy local --epsilon 1 --threshold 0.3 -o survey.json
@@ -101,6 +106,7 @@ def new_survey(
         ledger, data_id, window=window, group=group, who=who, again=again, witness=witness
     )
     check_output(output, reference, model, after, *accounts.files_of(account), force=force)
+    request = SurveyRequest()
     if after is not None:
         _check_after(context)
         survey = make_survey(after=after, clients=clients, thresholds=threshold or ())
@@ -127,10 +133,12 @@ def new_survey(
             budget=options.parse_budget(budget),
             thresholds=tuple(threshold or ()),
             reference=tables.reference(reference),
-            unit=Unit(unit, max_examples),
+            unit=Unit(unit, max_examples, keep),
             minimum_reports=minimum_reports,
             colluders=colluders,
+            smallest_cell=smallest_cell,
             sum_only=sum_only,
+            site_moments=site_moments,
             allow_empty=allow_empty,
             level_by_hash=level_by_hash,
             model_digest=None if model is None else options.file_digest(model),
@@ -145,6 +153,11 @@ def new_survey(
         f"Wrote {output}: {survey.grid.cells:,} cells in {survey.hierarchy.levels} "
         f"level(s), fingerprint {survey.fingerprint.hex()[:12]}.\n{survey.guarantee.sentence()}"
     )
+    if survey.smallest_cell and after is None and examples is None:
+        voice.say(
+            f"Its cells are sized for {request.rows_expected:,} rows in all; say how many there "
+            "are with --examples."
+        )
     if isinstance(survey.step, FirstOfTwo):
         voice.say(
             f"A second survey follows, when this one is answered: fedassay tally {output} "
@@ -210,12 +223,14 @@ def survey_content(survey: Survey) -> dict[str, Any]:
         "epsilon": None if survey.epsilon is None else str(survey.epsilon),
         "total_epsilon": None if survey.total_epsilon is None else str(survey.total_epsilon),
         "step": None if survey.step is None else survey.step.to_json()["kind"],
-        "unit": {"kind": survey.unit.kind.value, "max_examples": survey.unit.max_examples},
+        "unit": survey.unit.to_json(),
         "minimum_reports": survey.minimum_reports,
         "colluders": survey.colluders,
+        "smallest_cell": survey.smallest_cell,
         "allow_empty": survey.allow_empty,
         "model_digest": survey.model_digest,
         "sum_only": survey.sum_only,
+        "moments": None if survey.moments is None else survey.moments.to_json(),
         "cells_per_level": list(survey.hierarchy.cells_per_level),
         "mechanisms": [mechanism.kind for mechanism in survey.mechanisms],
         "guarantee": survey.guarantee.sentence(),

@@ -15,9 +15,11 @@ from fedassay.errors import (
 )
 from fedassay.files import write_whole
 from fedassay.ledger.account import TableAccount
+from fedassay.patient_rows import limits_patients
 from fedassay.randomness import Randomness
+from fedassay.sites.moment_words import moment_words
 from fedassay.survey import Survey
-from fedassay.tables.reading import Columns, Progress, count_file
+from fedassay.tables.reading import Columns, Progress, count_file, count_patients_file
 from fedassay.tables.split_rows import count_split_file, splits_rows
 from fedassay.tally import Tally, TallyBuilder
 from fedassay.wire import Message, messages
@@ -33,14 +35,25 @@ def answer_file(
     client_id: str | None = None,
     account: Account | None = None,
     progress: Progress | None = None,
+    counted: Progress | None = None,
 ) -> Answer:
-    """Answer a survey from a table of any size, as one client."""
+    """Answer a survey from a table of any size, as one client.
+
+    Where patients are protected, `counted` is told how many rows were left to count: that stays
+    with the client.
+    """
     policy.check(survey)
     if splits_rows(survey):
         client_id = _named(client_id, account)
         counts, table = count_split_file(path, columns, survey, client_id, progress=progress)
         if isinstance(account, TableAccount):
             account = account.of_table(table)
+    elif limits_patients(survey):
+        counts, kept = count_patients_file(
+            path, columns, survey, randomness=randomness, progress=progress
+        )
+        if counted is not None:
+            counted(kept)
     else:
         counts = count_file(path, columns, survey.grid, progress=progress)
     return answer_counts(
@@ -50,6 +63,8 @@ def answer_file(
         policy=policy,
         client_id=client_id,
         account=account,
+        rows_limited=True,
+        moments=moment_words,
     )
 
 

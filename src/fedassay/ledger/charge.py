@@ -19,7 +19,7 @@ from fedassay.ledger.steps import (
 )
 from fedassay.ledger.texts import check_text, digest, one_of, rational
 from fedassay.ledger.window import EVER, Window
-from fedassay.mechanisms import Neighbours, Unit, UnitKind
+from fedassay.mechanisms import Keep, Neighbours, Unit, UnitKind
 from fedassay.mechanisms.law import MAX_EXAMPLES
 from fedassay.survey import Survey
 
@@ -93,7 +93,8 @@ class Charge:
             part=part,
             survey=survey.fingerprint.hex(),
             epsilon=step.total if isinstance(step, FirstCharge) else promise.epsilon,
-            unit=promise.unit,
+            # Which of a patient's rows count makes no difference to what they cost.
+            unit=replace(promise.unit, keep=Keep.RANDOM),
             neighbours=promise.neighbours,
             model=survey.model_digest,
             status=status,

@@ -77,10 +77,11 @@ class Budget:
                 f"delta lies between 0 and 1; found {float(self.delta):g}. Take one far below "
                 "1 over the number of clients."
             )
-        if self.split_windows and self.unit is UnitKind.CLIENT:
+        if self.split_windows and self.unit is not UnitKind.EXAMPLE:
             raise SettingInvalid(
-                "a client may have examples in every window, so windows do not split a budget "
-                "per client; found both. Use unit example, or leave windows together."
+                f"a {self.unit.value} may have examples in every window, so windows do not split a "
+                f"budget per {self.unit.value}; found both. Use unit example, or leave windows "
+                "together."
             )
         if not self.window.is_ever and not self.split_windows:
             raise SettingInvalid(

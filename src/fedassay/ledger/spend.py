@@ -11,6 +11,9 @@ from fedassay.ledger.entry import Budget
 from fedassay.ledger.window import EVER, Window
 from fedassay.mechanisms import Neighbours, UnitKind
 
+_SIZE = {UnitKind.EXAMPLE: 0, UnitKind.PATIENT: 1, UnitKind.CLIENT: 2}
+"""Which unit holds which: a client patients, a patient examples."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cover:
@@ -35,19 +38,20 @@ def cost(charge: Charge, unit: UnitKind, neighbours: Neighbours) -> Fraction | N
 
     Guarantee: the charge's answer is cost-differentially private for that unit, by group
     privacy where its own promise is for another unit or other neighbours. An exact sum has no
-    bound; nor has a promise for one example when the unit is a client with any number of them.
+    bound; nor has a promise for one example when the unit is a client or a patient with any
+    number of them, or one for a patient when the unit is a client.
     """
-    if charge.epsilon is None:
-        return None
-    per_client = charge.unit.kind is UnitKind.CLIENT
-    if unit is UnitKind.CLIENT and not per_client:
+    if charge.epsilon is None or _SIZE[charge.unit.kind] < _SIZE[unit]:
         return None
     if charge.neighbours is Neighbours.REPLACE:
         return charge.epsilon
     # A replacement is a removal and an addition. So is one example more or less where a client
-    # gives a single one of its own, drawn at random: it may give another one instead.
-    draws_one = unit is UnitKind.EXAMPLE and per_client and charge.unit.max_examples == 1
-    twice = neighbours is Neighbours.REPLACE or draws_one
+    # or patient gives a single one of its own: it may give another one instead. And so is a
+    # patient more or less of a client, which may then give other rows.
+    limited = charge.unit.kind is not UnitKind.EXAMPLE
+    gives_one = unit is UnitKind.EXAMPLE and limited and charge.unit.max_examples == 1
+    is_part = unit is UnitKind.PATIENT and charge.unit.kind is UnitKind.CLIENT
+    twice = neighbours is Neighbours.REPLACE or gives_one or is_part
     return charge.epsilon * 2 if twice else charge.epsilon
 
 

@@ -3,7 +3,7 @@
 from fedassay.mechanisms.base import LevelSetting, LocalMechanism, Mechanism, SharingMechanism
 from fedassay.mechanisms.exact import Exact
 from fedassay.mechanisms.grr import RandomizedResponse
-from fedassay.mechanisms.law import Guarantee, Law, Neighbours, Privacy, Unit, UnitKind
+from fedassay.mechanisms.law import Guarantee, Keep, Law, Neighbours, Privacy, Unit, UnitKind
 from fedassay.mechanisms.polya import Polya, check_epsilon
 from fedassay.mechanisms.unary import UnaryEncoding
 
@@ -19,6 +19,7 @@ __all__ = [
     "AnyMechanism",
     "Exact",
     "Guarantee",
+    "Keep",
     "Law",
     "LevelSetting",
     "LocalMechanism",

@@ -4,6 +4,7 @@ from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from fractions import Fraction
 from math import ceil, floor, isfinite, log10
+from typing import Any
 
 from fedassay.checks import (
     require_fraction,
@@ -118,22 +119,39 @@ class UnitKind(Enum):
 
     EXAMPLE = "example"
     CLIENT = "client"
+    PATIENT = "patient"
+    """A person inside one site, whose rows are limited before they are counted."""
+
+
+class Keep(Enum):
+    """Which rows of a patient count, where there are more than may."""
+
+    RANDOM = "random"
+    LATEST = "latest"
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """The unit of privacy: one example, or one client with at most `max_examples`."""
+    """The unit of privacy: one example, or a client or patient with at most `max_examples`."""
 
     kind: UnitKind = UnitKind.EXAMPLE
     max_examples: int = 1
+    keep: Keep = Keep.RANDOM
 
     def __post_init__(self) -> None:
         require_member(self.kind, UnitKind, "a unit's kind", door="fedassay.new_survey")
+        require_member(self.keep, Keep, "which rows of a patient count", door="fedassay.new_survey")
         require_whole(self.max_examples, "max_examples", 1, MAX_EXAMPLES)
         if self.kind is UnitKind.EXAMPLE and self.max_examples != 1:
             raise SettingInvalid(
-                f"max_examples goes with the client unit; found {self.max_examples} with unit "
-                "example. Use the client unit (--unit client), or leave max_examples out."
+                f"max_examples goes with the client or the patient unit; found {self.max_examples} "
+                "with unit example. Use the client unit (--unit client) or the patient unit "
+                "(--unit patient), or leave max_examples out."
+            )
+        if self.kind is not UnitKind.PATIENT and self.keep is not Keep.RANDOM:
+            raise SettingInvalid(
+                f"keep={self.keep.value} goes with the patient unit; found it with unit "
+                f"{self.kind.value}. Use the patient unit (--unit patient), or leave keep out."
             )
 
     @property
@@ -142,9 +160,22 @@ class Unit:
         return self.max_examples
 
     def __str__(self) -> str:
-        if self.kind is UnitKind.EXAMPLE:
-            return "one example"
-        return f"one client with at most {self.max_examples} examples"
+        match self.kind:
+            case UnitKind.EXAMPLE:
+                return "one example"
+            case UnitKind.CLIENT:
+                return f"one client with at most {self.max_examples} examples"
+            case UnitKind.PATIENT:
+                chosen = "drawn at random" if self.keep is Keep.RANDOM else "the latest"
+                return (
+                    f"one patient inside one site with at most {self.max_examples} examples, "
+                    f"{chosen}"
+                )
+
+    def to_json(self) -> dict[str, Any]:
+        """What a survey's file says of it."""
+        keep = {"keep": self.keep.value} if self.kind is UnitKind.PATIENT else {}
+        return {"kind": self.kind.value, "max_examples": self.max_examples, **keep}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,8 +198,12 @@ class Guarantee:
     """What both surveys spend together, where this is one of two."""
     place: str = ""
     """Its place among two surveys, as a sentence."""
+    smallest_cell: int = 0
+    """Of exact sums no count below this is published; 0 where any is, or noise protects."""
     stands_alone: bool = False
     """Whether it holds for each report by itself, whoever sees it and whatever others do."""
+    sum_only: bool = False
+    """Whether, besides, nobody is shown more than the sum; only where it stands alone."""
     delta: Fraction | None = None
     """The chance that epsilon says nothing about; None where the promise is without one."""
 
@@ -184,6 +219,7 @@ class Guarantee:
         require_type(self.trust, str, "whom a guarantee trusts", "Say it in words.")
         require_whole(self.minimum_reports, "minimum_reports", 1)
         require_whole(self.colluders, "colluders", 0)
+        require_whole(self.smallest_cell, "a guarantee's smallest_cell", 0)
         if self.delta is not None:
             require_fraction(self.delta, "delta")
         if self.delta is not None and not 0 < self.delta < 1:
@@ -219,18 +255,21 @@ class Guarantee:
             return (
                 "The exact sum over all clients is revealed and nothing is randomised; single "
                 f"reports stay hidden if you trust {self.trust}. No differential privacy."
+                f"{self._cells}"
             )
         if self.neighbours is Neighbours.REPLACE:
             return (
                 f"{self.strength}-local differential privacy for {self.unit} (replace "
                 f"neighbours): every report protects itself, whoever sees it.{self._place}"
+                f"{self._elsewhere}"
             )
         if self.stands_alone:
             return (
-                f"{self.strength}-differential privacy for {self.unit} of a site "
+                f"{self.strength}-differential privacy for {self.unit}{self._of_a_site} "
                 f"({self.neighbours.value} neighbours): every site adds the whole noise to its own "
                 "counts, so that it holds whoever sees its report and whatever other sites and "
-                f"the server do.{self._place}"
+                f"the server do.{self._place}{self._elsewhere}"
+                f"{self._besides}"
             )
         withstands = f"at least {self.minimum_reports:,} reports arrive"
         if self.colluders:
@@ -238,8 +277,14 @@ class Guarantee:
         return (
             f"{self.strength}-differential privacy for {self.unit} "
             f"({self.neighbours.value} neighbours) {self._towards} while {withstands}, if you "
-            f"trust {self.trust}.{self._place}{self._participants}"
+            f"trust {self.trust}.{self._place}{self._elsewhere}{self._participants}"
         )
+
+    @property
+    def _cells(self) -> str:
+        if not self.smallest_cell:
+            return ""
+        return f" No count below {self.smallest_cell:,} of either label is published."
 
     @property
     def _towards(self) -> str:
@@ -250,6 +295,26 @@ class Guarantee:
     @property
     def _place(self) -> str:
         return f" {self.place}" if self.place else ""
+
+    @property
+    def _of_a_site(self) -> str:
+        return "" if self.unit.kind is UnitKind.PATIENT else " of a site"
+
+    @property
+    def _elsewhere(self) -> str:
+        if self.unit.kind is not UnitKind.PATIENT:
+            return ""
+        return " A person at two sites is two patients, and is protected with twice this epsilon."
+
+    @property
+    def _besides(self) -> str:
+        if not self.sum_only:
+            return ""
+        withstands = f", {self.colluders:,} of whose clients may collude," if self.colluders else ""
+        return (
+            f" Besides, only the sum over at least {self.minimum_reports:,} reports{withstands} is "
+            "revealed, if you trust secure aggregation, or whoever adds up the reports."
+        )
 
     @property
     def _participants(self) -> str:

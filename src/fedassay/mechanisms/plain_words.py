@@ -3,9 +3,14 @@
 from collections.abc import Iterator
 from math import ceil, exp
 
-from fedassay.mechanisms.law import Guarantee, Neighbours, UnitKind
+from fedassay.mechanisms.law import Guarantee, Keep, Neighbours, UnitKind
 
 ROWS_OF_A_PATIENT = 3
+_WHOSE = {
+    UnitKind.EXAMPLE: "one row",
+    UnitKind.CLIENT: "all rows of one client together",
+    UnitKind.PATIENT: "all rows that a site counts of one patient",
+}
 
 
 def plain_words(guarantee: Guarantee) -> Iterator[str]:
@@ -20,6 +25,12 @@ def plain_words(guarantee: Guarantee) -> Iterator[str]:
             "There is no noise: whoever receives the sum knows the exact counts of all clients "
             "together. Someone who knows all rows but one can work that one out."
         )
+        if guarantee.smallest_cell:
+            yield (
+                f"What is published has been merged into cells of at least "
+                f"{guarantee.smallest_cell:,} rows of each label, and no two published files of "
+                "the same rows differ by fewer. Whoever adds up the reports sees the sums before."
+            )
     else:
         yield from _odds(guarantee, float(epsilon))
     yield (
@@ -29,7 +40,7 @@ def plain_words(guarantee: Guarantee) -> Iterator[str]:
 
 def _odds(guarantee: Guarantee, epsilon: float) -> Iterator[str]:
     is_row = guarantee.unit.kind is UnitKind.EXAMPLE
-    whose = "one row" if is_row else "all rows of one client together"
+    whose = _WHOSE[guarantee.unit.kind]
     cases = (
         f"with {whose} as with any other in place"
         if guarantee.neighbours is Neighbours.REPLACE
@@ -51,7 +62,16 @@ def _odds(guarantee: Guarantee, epsilon: float) -> Iterator[str]:
     else:
         is_local = guarantee.neighbours is Neighbours.REPLACE
         most = 1 if is_local else guarantee.unit.max_examples
-        yield f"At most {most:,} row(s) of a client are counted, drawn at random where it has more."
+        kind = guarantee.unit.kind.value
+        chosen = "drawn at random" if guarantee.unit.keep is Keep.RANDOM else "the latest"
+        yield f"At most {most:,} row(s) of a {kind} are counted, {chosen} where there are more."
+    if guarantee.unit.kind is UnitKind.PATIENT:
+        several = 2 * epsilon
+        yield (
+            "A patient at two sites is counted at both, and is protected with epsilon "
+            f"{several:g} only, {_times(several)} times and {_sure(several)}. How many rows were "
+            "left out is told to nobody but the site itself."
+        )
 
 
 def _times(epsilon: float) -> str:

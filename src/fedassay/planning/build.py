@@ -9,6 +9,7 @@ from fedassay.level_policy import EveryLevel, LevelPolicy, OneLevel
 from fedassay.mechanisms import Exact, Law, Polya, Privacy, RandomizedResponse, UnaryEncoding
 from fedassay.planning.request import LevelChoice, Preset, SurveyRequest
 from fedassay.survey import Survey
+from fedassay.survey_moments import FEWEST_HONEST, SiteMoments
 
 
 def build_survey(
@@ -62,15 +63,19 @@ def rebuilt_survey(request: SurveyRequest, like: Survey) -> Survey:
 
 
 def _secure(request: SurveyRequest, grid: Grid, hierarchy: AnyLevels) -> Survey:
+    moments = SiteMoments.for_sites(request.clients) if request.site_moments else None
+    fewest = 2 if moments is None else FEWEST_HONEST + request.colluders
     return Survey(
         privacy=request.privacy,
         grid=grid,
         hierarchy=hierarchy,
         mechanisms=(Exact(),) * hierarchy.levels,
         unit=request.unit,
-        minimum_reports=2 if request.minimum_reports is None else request.minimum_reports,
+        minimum_reports=fewest if request.minimum_reports is None else request.minimum_reports,
         colluders=request.colluders,
         model_digest=request.model_digest,
+        smallest_cell=request.smallest,
+        moments=moments,
     )
 
 
@@ -106,7 +111,7 @@ def _site(
     request: SurveyRequest, grid: Grid, hierarchy: AnyLevels, shares: tuple[Fraction, ...]
 ) -> Survey:
     epsilon = request.epsilon or Fraction(1)
-    fewest = 2 if request.sum_only else 1
+    fewest = request.colluders + 2 if request.sum_only else 1
     return Survey(
         privacy=request.privacy,
         grid=grid,
@@ -115,6 +120,7 @@ def _site(
         mechanisms=tuple(Polya(epsilon * part, request.unit.sensitivity, 1) for part in shares),
         unit=request.unit,
         minimum_reports=request.minimum_reports or fewest,
+        colluders=request.colluders,
         sum_only=request.sum_only,
         model_digest=request.model_digest,
     )

@@ -1,6 +1,6 @@
 """Calibration judged on rows that it did not see: half of the clients fit, half evaluate."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -60,8 +60,13 @@ def held_out(
 
 
 def _rows(cohort: ScoredClients, kept: IntArray) -> ScoredClients:
-    examples = cohort.examples.rows(kept)
-    if cohort.client_of_row is None:
-        return ScoredClients(examples, None, len(kept))
-    clients, codes = np.unique(cohort.client_of_row[kept], return_inverse=True)
-    return ScoredClients(examples, codes.astype(np.int64), len(clients), cohort.names_of(clients))
+    chosen = cohort.rows(kept)
+    if chosen.client_of_row is None:
+        return replace(chosen, clients=len(kept))
+    clients, codes = np.unique(chosen.client_of_row, return_inverse=True)
+    return replace(
+        chosen,
+        client_of_row=codes.astype(np.int64),
+        clients=len(clients),
+        names=cohort.names_of(clients),
+    )

@@ -1,7 +1,7 @@
 """A whole federation in one process."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from itertools import pairwise
 
@@ -14,8 +14,10 @@ from fedassay.errors import SettingInvalid
 from fedassay.examples import Examples, IntArray, ScoredClients
 from fedassay.histogram import ScoreHistogram
 from fedassay.level_policy import OneLevel
-from fedassay.mechanisms import Privacy, Unit, UnitKind
-from fedassay.randomness import SimulatedRandomness
+from fedassay.mechanisms import Keep, Privacy, Unit, UnitKind
+from fedassay.patient_rows import check_patients, kept_rows, most_of_a_patient
+from fedassay.randomness import Randomness, SimulatedRandomness
+from fedassay.sites.moment_words import moment_words
 from fedassay.survey import Survey
 from fedassay.tally import MOST_SITE_COUNTERS, MOST_SITES, Tally, TallyBuilder
 from fedassay.wire import messages
@@ -45,13 +47,23 @@ def tally_clients(
     """
     # Examples were checked when the cohort was read. A client gives what the unit allows,
     generator = randomness.generator
-    cohort = _limited(survey, cohort, generator)
+    cohort = limited(survey, cohort, randomness=randomness)
     if _keeps_sites(survey, cohort):
         return _tally_sites(survey, cohort, generator)
     # the grid finds leaf cells, for the clients that report on each level,
     leaves, reports = _leaves_per_level(survey, cohort, generator)
     # levels sum cells up, mechanisms randomise what clients send, and the tally is what arrives.
-    return randomised(survey, leaves, reports=reports, generator=generator)
+    tally = randomised(survey, leaves, reports=reports, generator=generator)
+    return replace(tally, moments=_moments(survey, cohort))
+
+
+def _moments(survey: Survey, cohort: ScoredClients) -> IntArray:
+    """What sites add beside their counts; nothing where a client is a single row."""
+    sums = np.zeros(survey.moment_words, dtype=np.int64)
+    if survey.moments is not None and cohort.client_of_row is not None:
+        for examples in clients(cohort):
+            sums += moment_words(survey, survey.grid.count(examples))
+    return sums
 
 
 def check_sites(privacy: Privacy, cohort: ScoredClients) -> None:
@@ -91,42 +103,72 @@ def site_name(cohort: ScoredClients, number: int) -> str:
     return cohort.names[number] if cohort.names else str(number + 1)
 
 
-def counted_rows(cohort: ScoredClients, unit: Unit) -> int:
+def counted_rows(cohort: ScoredClients, unit: Unit, *, is_local: bool = False) -> int:
     """How many rows a survey with this unit will count, at most."""
     rows = len(cohort.examples)
-    return min(rows, cohort.clients * unit.max_examples) if unit.kind is UnitKind.CLIENT else rows
+    match unit.kind:
+        case UnitKind.EXAMPLE:
+            return rows
+        case UnitKind.CLIENT:
+            return min(rows, cohort.clients * unit.max_examples)
+        case UnitKind.PATIENT:
+            return _limited_count(_people(cohort), 1 if is_local else unit.max_examples)
 
 
 def rows_counted(survey: Survey, cohort: ScoredClients) -> int:
-    """How many rows count, where the unit allows only so many of each client."""
-    if cohort.client_of_row is None or survey.unit.kind is not UnitKind.CLIENT:
-        return len(cohort.examples)
+    """How many rows count, where the unit allows only so many of each client or patient."""
     most = 1 if survey.is_local else survey.unit.max_examples
-    held = np.bincount(cohort.client_of_row, minlength=cohort.clients)
-    return int(np.minimum(held, most).sum())
+    match survey.unit.kind:
+        case UnitKind.EXAMPLE:
+            return len(cohort.examples)
+        case UnitKind.CLIENT:
+            if cohort.client_of_row is None:
+                return len(cohort.examples)
+            return _limited_count(cohort.client_of_row, most)
+        case UnitKind.PATIENT:
+            return _limited_count(_people(cohort), most)
 
 
-def _limited(
-    survey: Survey, cohort: ScoredClients, generator: np.random.Generator
-) -> ScoredClients:
-    """Keep at most `max_examples` rows of each client, chosen at random."""
-    if cohort.client_of_row is None:
-        return cohort
-    if survey.unit.kind is not UnitKind.CLIENT:
-        if not survey.is_local:
-            return cohort
-        # Under local privacy every example has a report of its own, and so has a client without.
-        silent = cohort.clients - len(np.unique(cohort.client_of_row)) if survey.allow_empty else 0
-        return ScoredClients(cohort.examples, None, len(cohort.examples) + silent)
-    most = 1 if survey.is_local else survey.unit.max_examples
-    shuffled = generator.permutation(len(cohort.examples))
-    order = shuffled[np.argsort(cohort.client_of_row[shuffled], kind="stable")]
-    owner = cohort.client_of_row[order]
-    first = np.searchsorted(owner, np.arange(cohort.clients))
-    rank = np.arange(len(order)) - first[owner]
-    kept = order[rank < most]
-    examples = cohort.examples.rows(kept)
-    return ScoredClients(examples, cohort.client_of_row[kept], cohort.clients, cohort.names)
+def _limited_count(owners: IntArray, most: int) -> int:
+    return int(np.minimum(np.bincount(owners), most).sum())
+
+
+def _people(cohort: ScoredClients) -> IntArray:
+    """The number of each row's patient, who is another one at another site."""
+    patients, sites = cohort.patient_of_row, cohort.client_of_row
+    if patients is None or sites is None:
+        raise SettingInvalid(
+            "patients are protected inside sites, so that the rows must say whose each is and "
+            "which site holds it; found no such columns. Add patients= and clients= "
+            "(--patient COL --client COL)."
+        )
+    pairs = sites * (int(patients.max(initial=0)) + 1) + patients
+    people: IntArray = np.unique(pairs, return_inverse=True)[1].astype(np.int64)
+    return people
+
+
+def limited(survey: Survey, cohort: ScoredClients, *, randomness: Randomness) -> ScoredClients:
+    """The rows that the unit lets count: so many of each client or patient."""
+    match survey.unit.kind:
+        case UnitKind.EXAMPLE:
+            kept = cohort
+        case UnitKind.CLIENT:
+            if cohort.client_of_row is None:
+                return cohort
+            most = 1 if survey.is_local else survey.unit.max_examples
+            return cohort.rows(
+                kept_rows(cohort.client_of_row, most, times=None, randomness=randomness)
+            )
+        case UnitKind.PATIENT:
+            check_patients(survey, has_patients=True, has_times=cohort.time_of_row is not None)
+            times = cohort.time_of_row if survey.unit.keep is Keep.LATEST else None
+            most = most_of_a_patient(survey)
+            kept = cohort.rows(kept_rows(_people(cohort), most, times=times, randomness=randomness))
+    if kept.client_of_row is None or not survey.is_local:
+        return kept
+    # Under local privacy every row has a report of its own, and so has a client without.
+    silent = kept.clients - len(np.unique(kept.client_of_row)) if survey.allow_empty else 0
+    return ScoredClients(kept.examples, None, len(kept.examples) + silent)
 
 
 def _leaves_per_level(
@@ -155,9 +197,12 @@ def tally_each_client(
 ) -> Tally:
     """Make, encode, decode and add every client's report."""
     builder = TallyBuilder(Tally.zero(survey), survey)
+    if survey.unit.kind is UnitKind.PATIENT:
+        cohort = limited(survey, cohort, randomness=randomness)
     for number, examples in enumerate(clients(cohort)):
         counts = survey.grid.count(examples)
-        sent = BytesIO(make_answer(survey, counts, randomness=randomness).to_bytes())
+        made = make_answer(survey, counts, randomness=randomness, moments=moment_words)
+        sent = BytesIO(made.to_bytes())
         for message in messages(sent, survey):
             builder.add(message, name=site_name(cohort, number))
         if progress is not None:

@@ -24,6 +24,10 @@ class Columns:
     decimal: str = field(default=".", kw_only=True)
     positive: str | None = field(default=None, kw_only=True)
     """The label of a positive, where labels are any two values; None for 0 and 1, -1 and 1."""
+    patient: str | None = field(default=None, kw_only=True)
+    """Whose each row is, where patients are protected."""
+    time: str | None = field(default=None, kw_only=True)
+    """When each row was, where the latest of a patient count."""
     scale: float = field(default=1.0, kw_only=True)
     """The score of certainty: 100 where scores are percentages."""
 
@@ -46,5 +50,5 @@ class Columns:
     @property
     def names(self) -> list[str]:
         """The columns to read."""
-        wanted = (self.score, self.label, self.client)
+        wanted = (self.score, self.label, self.client, self.patient, self.time)
         return list(dict.fromkeys(name for name in wanted if name is not None))

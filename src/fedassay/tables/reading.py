@@ -19,8 +19,12 @@ from fedassay.examples import (
 )
 from fedassay.extras import needed_for
 from fedassay.grid import Grid
+from fedassay.patient_rows import check_patients, limited_rows
+from fedassay.randomness import Randomness
+from fedassay.survey import Survey
 from fedassay.tables.columns import Columns
 from fedassay.tables.names import require_columns
+from fedassay.tables.patients import PatientColumns
 from fedassay.tables.sources import Progress, batches, column_names, row_count
 from fedassay.tables.values import LabelReader, scores, text
 
@@ -29,6 +33,7 @@ __all__ = [
     "Progress",
     "checked_batches",
     "count_file",
+    "count_patients_file",
     "read_clients",
     "read_reference",
     "row_count",
@@ -40,7 +45,9 @@ def read_clients(
 ) -> ScoredClients:
     """Read a whole table."""
     labels, values, names = [], [], []
+    people = PatientColumns(path, columns)
     for batch, examples in checked_batches(path, columns, progress):
+        people.add(batch)
         labels.append(examples.labels)
         values.append(examples.scores)
         if columns.client is not None:
@@ -48,10 +55,11 @@ def read_clients(
     everything = Examples(
         np.concatenate([np.zeros(0, np.uint8), *labels]), np.concatenate([np.zeros(0), *values])
     ).require_rows()
+    patients, times = people.patients(), people.times()
     if columns.client is None:
-        return ScoredClients(everything, None, len(everything))
+        return ScoredClients(everything, None, len(everything), (), patients, times)
     codes, clients, called = _client_codes(names)
-    return ScoredClients(everything, codes, clients, called)
+    return ScoredClients(everything, codes, clients, called, patients, times)
 
 
 def read_reference(path: Path, columns: Columns) -> Examples | FloatArray:
@@ -81,6 +89,38 @@ def count_file(
     for _, examples in checked_batches(path, columns, progress):
         counts += grid.count(examples)
     return counts
+
+
+def count_patients_file(
+    path: Path,
+    columns: Columns,
+    survey: Survey,
+    *,
+    randomness: Randomness,
+    progress: Progress | None = None,
+) -> tuple[IntArray, int]:
+    """Counts per label and cell of the rows that the unit lets count, and how many they are.
+
+    Guarantee: see `patient_rows.kept_rows`. Whose rows they are is needed at once, so that
+    scores, labels and patients of all rows are held: some 40 bytes a row.
+    """
+    check_patients(
+        survey, has_patients=columns.patient is not None, has_times=columns.time is not None
+    )
+    found = PatientColumns(path, columns)
+    labels, scores = [np.zeros(0, np.uint8)], [np.zeros(0)]
+    for batch, examples in checked_batches(path, columns, progress):
+        found.add(batch)
+        labels.append(examples.labels)
+        scores.append(examples.scores)
+    kept = limited_rows(
+        survey,
+        Examples(np.concatenate(labels), np.concatenate(scores)),
+        patients=found.patients(),
+        times=found.times(),
+        randomness=randomness,
+    )
+    return survey.grid.count(kept), len(kept)
 
 
 def checked_batches(

@@ -139,8 +139,30 @@ def _truths(column: Any) -> npt.NDArray[np.bool_]:
     return np.from_dlpack(column.cast("uint8")).view(np.bool_)
 
 
+def moments(batch: Any, name: str) -> _Array:
+    """When each row was, as numbers that rise with time; missing ones are NaN."""
+    with needed_for("tables"):
+        import pyarrow as pa
+
+    column = _decoded(batch.column(name))
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return numbers(batch, name)
+    try:
+        counted = column.cast(pa.timestamp("us")).cast("int64")
+    except pa.ArrowException as error:
+        raise ColumnTypeInvalid(
+            f'column "{name}" must hold times: numbers, dates or texts such as 2026-03-31; found '
+            f"type {kind} (values withheld). Convert the column first."
+        ) from error
+    when = np.full(len(counted), np.nan)
+    # Microseconds below 2^53 are exact: times from 1684 to 2255.
+    when[_truths(counted.is_valid())] = np.from_dlpack(counted.drop_null())
+    return when
+
+
 def text(batch: Any, name: str) -> Any:
-    """A column of clients' names."""
+    """A column of names, of clients or patients."""
     with needed_for("tables"):
         import pyarrow as pa
 
@@ -149,7 +171,7 @@ def text(batch: Any, name: str) -> Any:
         return column.cast("string")
     except pa.ArrowException as error:
         raise ColumnTypeInvalid(
-            f'column "{name}" must hold names or numbers of clients; found type {column.type} '
+            f'column "{name}" must hold names or numbers; found type {column.type} '
             "(values withheld). Convert the column first."
         ) from error
 

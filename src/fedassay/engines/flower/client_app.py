@@ -47,6 +47,7 @@ def respond(
         slot, step = _slot(question)
         site = Site.from_config(node_config(context.node_config, context.run_config))
         called = site.agreement.data_id
+        called = site.name
         participant = Participant(site, str(context.node_id), f"run {context.run_id}")
         reply = Answered(stage(participant, question))
         say(f"fedassay: answered stage {name}{step} with {len(reply.payload):,} bytes.")
@@ -97,7 +98,7 @@ def unmask(message: Message, context: Context) -> Message:
 
 @app.query("report")
 def report(message: Message, context: Context) -> Message:
-    """The site's own reports: local privacy, or a trusted server."""
+    """The site's own reports: local or site privacy, or a trusted server."""
     return respond(message, context, Participant.report)
 
 

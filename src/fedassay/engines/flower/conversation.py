@@ -108,12 +108,16 @@ class Conversation:
         say(f"Without {self.called(site)}: {what}{': ' if why else '.'}{why}")
 
     def called(self, site: int) -> str:
+        """A site's name, as a sentence has it."""
+        return f"site {self.name(site)}"
+
+    def name(self, site: int) -> str:
         """A site's name, with Flower's number where it has none or shares it."""
         name = self.names.get(site)
         if name is None:
-            return f"site {site}"
+            return str(site)
         shared = list(self.names.values()).count(name) > 1
-        return f"site {name} ({site})" if shared else f"site {name}"
+        return f"{name} ({site})" if shared else name
 
     def missing(self) -> str:
         """Who is missing, in one line."""

@@ -7,7 +7,7 @@ from io import BytesIO
 from fedassay.decoding import require_enough
 from fedassay.engines.flower.conversation import Conversation
 from fedassay.engines.flower.from_flower import Grid
-from fedassay.engines.flower.participant import LOCAL, TRUSTED_SERVER
+from fedassay.engines.flower.participant import road_of
 from fedassay.engines.flower.progress import say, step_words
 from fedassay.engines.flower.records import Question
 from fedassay.engines.flower.settings import Route, RunSettings, fewest_sites
@@ -127,28 +127,26 @@ def aggregated(talk: Conversation, settings: RunSettings, sites: list[int]) -> G
 
 def reported(talk: Conversation, settings: RunSettings, sites: list[int]) -> Gathered:
     """Add up reports that the server may see."""
-    route = LOCAL
+    survey = settings.survey
     if settings.route is Route.TRUSTED:
-        route = TRUSTED_SERVER
         say(
             "TRUSTED SERVER: this server sees the exact report of every site. For development "
             "with made-up data only."
         )
-    survey = settings.survey
-    question = Question(canonical(survey.to_json()), b"", route)
+    question = Question(canonical(survey.to_json()), b"", road_of(survey))
     tally, counted = Tally.zero(survey), []
     for site, answer in talk.ask("report", dict.fromkeys(sites, question)).items():
         try:
-            tally = tally + _site_tally(survey, answer)
+            tally = tally + _site_tally(survey, answer, talk.name(site))
             counted.append(site)
         except FedassayError as error:
             talk.note(site, f"left out at stage report, {type(error).__name__}", str(error))
     return Gathered(tally, counted)
 
 
-def _site_tally(survey: Survey, answer: bytes) -> Tally:
+def _site_tally(survey: Survey, answer: bytes, name: str) -> Tally:
     """A site's reports, all of them or none."""
     builder = TallyBuilder(Tally.zero(survey), survey)
     for message in messages(BytesIO(answer), survey):
-        builder.add(message)
+        builder.add(message, name=name)
     return builder.tally()

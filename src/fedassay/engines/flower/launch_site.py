@@ -38,16 +38,22 @@ class SiteLaunch:
     data: str
     score: str
     label: str
+    patient: str = ""
+    """The column that says whose each row is, where surveys may protect patients."""
+    time: str = ""
+    """The column that says when each row was."""
     port: int = 9094
     """On the loopback interface, between this site's own processes."""
 
     @property
     def config(self) -> dict[str, str]:
         """What the site's answers are made from."""
+        named = {"patient": self.patient, "time": self.time}
         return {
             "data": self.data,
             "score": self.score,
             "label": self.label,
+            **{name: column for name, column in named.items() if column},
             "where": str(self.folder.absolute()),
         }
 

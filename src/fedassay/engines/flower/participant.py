@@ -19,11 +19,13 @@ from fedassay.secagg import Named, Pinned, RoundStore, SecAggClient, Terms
 from fedassay.secagg.layout import vector_of
 from fedassay.secagg.state import Stage
 from fedassay.secagg.terms import ROUND_ID_BYTES
+from fedassay.sites.moment_words import moment_words
 from fedassay.survey import Survey
 from fedassay.survey_json import survey_from_bytes
 
 TRUSTED_SERVER = b"trusted-server"
 LOCAL = b"local"
+SITE = b"site"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +75,19 @@ class Participant:
     def report(self, question: Question) -> bytes:
         """Answer with this site's own reports.
 
-        Guarantee: locally private reports protect themselves. Exact ones leave only where the
-        site set trusted-server, which is for development.
+        Guarantee: locally private reports, and those to which the site added the whole noise,
+        protect themselves. Exact ones leave only where the site set trusted-server, which is for
+        development.
         """
         survey = read_survey(question.survey)
-        if question.payload not in (LOCAL, TRUSTED_SERVER):
+        if question.payload not in (LOCAL, SITE, TRUSTED_SERVER):
             raise MessageMalformed("a report is asked for by a road that this site does not know.")
-        if (question.payload == LOCAL) != survey.is_local:
+        if question.payload != road_of(survey):
             raise SurveyRefused(
-                "only locally private reports are shown to a server; this survey's are not. "
-                "Use secure aggregation."
+                "only reports that protect themselves are shown to a server; this survey's do "
+                "not, or it says that only their sum is. Use secure aggregation."
             )
-        if not survey.is_local and not self.site.agreement.trusted_server:
+        if not survey.privacy.stands_alone and not self.site.agreement.trusted_server:
             raise SurveyRefused(
                 "this site shows its own report to no server; the run asks for it. "
                 "Use privacy secure or distributed; for development with made-up data the site "
@@ -102,6 +105,8 @@ class Participant:
             policy=policy,
             client_id=self.site.agreement.data_id,
             account=self.site.account(self.run, table),
+            rows_limited=True,
+            moments=moment_words,
         )
         self.site.questions.charged()
         return answer.to_bytes()
@@ -126,6 +131,8 @@ class Participant:
             randomness=SystemRandomness(),
             policy=policy,
             account=self.site.account(self.run),
+            rows_limited=True,
+            moments=moment_words,
         )
         self.site.questions.charged()
         return client.masked(inbox, vector_of(survey, answer))
@@ -151,6 +158,15 @@ class Participant:
         if identity is None or roster is None:
             return Named(self.node)
         return Pinned(identity, roster)
+
+
+def road_of(survey: Survey) -> bytes:
+    """How a server asks for single reports to a survey; nothing where it never may."""
+    if survey.is_local:
+        return LOCAL
+    if survey.reports_may_be_seen:
+        return SITE
+    return b"" if survey.privacy.stands_alone else TRUSTED_SERVER
 
 
 def read_survey(content: bytes) -> Survey:

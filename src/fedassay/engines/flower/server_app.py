@@ -9,6 +9,7 @@ from fedassay.engines.flower.progress import say
 from fedassay.engines.flower.run import federate
 from fedassay.engines.flower.settings import RunSettings
 from fedassay.errors import FedassayError
+from fedassay.report.page import write_report
 
 app = ServerApp()
 
@@ -26,12 +27,24 @@ def main(grid: Grid, context: Context) -> None:
         logging.getLogger("flwr").addFilter(_without_traceback)
         raise
     say(f"Wrote {settings.output.resolve()}.")
+    _write_page(assessment, settings)
 
 
 def _keep(settings: RunSettings, first: Assessment) -> None:
     """Write what the first of two steps gathered: whatever comes, it is not lost."""
     first.save(settings.output)
     say(f"Wrote {settings.output.resolve()}: the first of two steps; the second follows.")
+
+
+def _write_page(assessment: Assessment, settings: RunSettings) -> None:
+    """A page about the result, beside it; that there is none is said, and no more."""
+    page = settings.output.with_suffix(".html")
+    try:
+        write_report(assessment, page)
+    except FedassayError as error:
+        say(f"There is no page about it. {type(error).__name__}: {error}")
+        return
+    say(f"Wrote {page.resolve()}, a page about it.")
 
 
 def _without_traceback(record: logging.LogRecord) -> bool:

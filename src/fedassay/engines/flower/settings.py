@@ -11,7 +11,7 @@ from fedassay.assessment import Assessment
 from fedassay.decoding import DecodeOptions
 from fedassay.engines.flower.agreement import default_colluders
 from fedassay.errors import SettingInvalid
-from fedassay.mechanisms import Privacy, Unit, UnitKind
+from fedassay.mechanisms import Keep, Privacy, Unit, UnitKind
 from fedassay.planning.request import (
     LevelChoice,
     Preset,
@@ -37,8 +37,8 @@ class Route(Enum):
 
     AGGREGATED = "secure aggregation"
     """Only the sum over all survivors is ever seen."""
-    REPORTED = "local"
-    """Each report protects itself, and the server sees it."""
+    REPORTED = "reports"
+    """Each report protects itself, under local and site privacy, and the server sees it."""
     TRUSTED = "trusted-server"
     """The server sees each site's exact report: for development, never for private data."""
 
@@ -69,8 +69,6 @@ class RunSettings:
         """Check a run's configuration, and choose the survey or read its file."""
         values = _Values(config)
         privacy = values.text("privacy")
-        roads = {"trusted-server": Route.TRUSTED, Privacy.LOCAL.value: Route.REPORTED}
-        route = roads.get(privacy, Route.AGGREGATED)
         thresholds = values.thresholds()
         buckets = values.count("buckets", 2**16)
         check_buckets(buckets)
@@ -85,6 +83,7 @@ class RunSettings:
         else:
             design = design_survey(_request(values, preset, thresholds, buckets))
             survey, decode_options = design.survey, design.decode_options
+        route = _route(survey, privacy)
         roster = values.text("roster")
         output = values.text("output")
         if not output:
@@ -102,6 +101,13 @@ class RunSettings:
             roster=Path(roster) if roster else None,
             first=first,
         )
+
+
+def _route(survey: Survey, privacy: str) -> Route:
+    """How reports to a survey travel."""
+    if privacy == "trusted-server":
+        return Route.TRUSTED
+    return Route.REPORTED if survey.reports_may_be_seen else Route.AGGREGATED
 
 
 def _first(after: str, survey_file: str) -> Assessment:
@@ -130,8 +136,10 @@ def _request(
     reference = values.text("reference")
     columns = Columns(values.text("reference-score"), values.text("reference-label"))
     sites = values.count("sites", MAX_CLIENTS)
+    model, sum_only = names[privacy], values.flag("sum-only")
+    stands_alone = model.stands_alone and not sum_only
     request = SurveyRequest(
-        privacy=names[privacy],
+        privacy=model,
         epsilon=values.fraction("epsilon"),
         clients=sites,
         examples=values.count("examples", MAX_CLIENTS),
@@ -144,14 +152,22 @@ def _request(
         buckets=buckets,
         thresholds=thresholds,
         reference=read_reference(Path(reference), columns) if reference else None,
-        unit=Unit(values.one_of(UnitKind, "unit"), values.count("max-examples", MAX_CLIENTS) or 1),
+        unit=Unit(
+            values.one_of(UnitKind, "unit"),
+            values.count("max-examples", MAX_CLIENTS) or 1,
+            values.one_of(Keep, "keep"),
+        ),
         minimum_reports=values.count("minimum-reports", MAX_CLIENTS),
-        colluders=0 if names[privacy] is Privacy.LOCAL else values.colluders(sites or 0),
+        colluders=0 if stands_alone else values.colluders(sites or 0),
+        sum_only=sum_only,
         model_digest=values.text("model-digest") or None,
+        smallest_cell=values.smallest_cell(),
     )
     if request.privacy.is_local:
         # Under local privacy each example is a report; sites only carry them.
         return replace(request, clients=request.examples)
+    if stands_alone:
+        return request
     minimum = request.minimum_reports or _DEFAULT_HONEST + request.colluders
     return replace(request, minimum_reports=minimum)
 
@@ -160,7 +176,7 @@ def fewest_sites(survey: Survey, route: Route) -> int:
     """Fewer sites than this cannot answer the survey."""
     if route is Route.AGGREGATED:
         return required_survivors(survey)
-    return 1 if route is Route.REPORTED else survey.minimum_reports
+    return 1 if survey.is_local else survey.minimum_reports
 
 
 def _check_privacy(survey: Survey, privacy: str) -> None:
@@ -216,6 +232,23 @@ class _Values:
                 f"colluders must be a whole number from 0; found {str(value)[:40]!r}."
             )
         return number
+
+    def smallest_cell(self) -> int | None:
+        """The planner's, unless a number is given: 0 is one, too."""
+        value = self._config.get("smallest-cell", "")
+        if value == "":
+            return None
+        if not str(value)[:12].isdecimal() or isinstance(value, float):
+            raise SettingInvalid(
+                f"smallest-cell must be a whole number from 0; found {str(value)[:40]!r}."
+            )
+        return int(str(value)[:12])
+
+    def flag(self, name: str) -> bool:
+        value = self._config.get(name, False)
+        if type(value) is not bool:
+            raise SettingInvalid(f"{name} must be true or false; found {str(value)[:40]!r}.")
+        return value
 
     def seconds(self, name: str) -> int:
         value = self.count(name, _MOST_SECONDS)

@@ -15,9 +15,11 @@ from fedassay.engines.flower.questions import QUESTIONS_FILE, Questions
 from fedassay.errors import FileInvalid, LedgerInvalid, SettingInvalid
 from fedassay.examples import IntArray
 from fedassay.ledger import Ledger, LedgerAccount, Part, TableDigest
+from fedassay.patient_rows import limits_patients
+from fedassay.randomness import SystemRandomness
 from fedassay.secagg.identity import Identity, Roster
 from fedassay.survey import Survey
-from fedassay.tables.reading import Columns, count_file
+from fedassay.tables.reading import Columns, count_file, count_patients_file
 from fedassay.tables.split_rows import count_split_file, splits_rows
 
 LEDGER_FILE = "ledger.db"
@@ -36,10 +38,18 @@ class Site:
 
     @classmethod
     def from_config(cls, config: Mapping[str, object]) -> "Site":
-        """Read a SuperNode's configuration: `data`, `score`, `label` and `where`."""
+        """Read a SuperNode's configuration: `data`, `score`, `label` and `where`.
+
+        `patient` and `time` name columns too, where surveys may protect patients.
+        """
         where = Path(_text(config, "where"))
         agreement = Agreement.load(where / AGREEMENT_FILE)
-        columns = Columns(_text(config, "score", "score"), _text(config, "label", "label"))
+        columns = Columns(
+            _text(config, "score", "score"),
+            _text(config, "label", "label"),
+            patient=_text(config, "patient") if "patient" in config else None,
+            time=_text(config, "time") if "time" in config else None,
+        )
         return cls(Path(_text(config, "data")), columns, where, agreement)
 
     def table(self) -> Path:
@@ -68,6 +78,11 @@ class Site:
         """
         if splits_rows(survey):
             return count_split_file(self.table(), self.columns, survey, self.name)
+        if limits_patients(survey):
+            counts, _ = count_patients_file(
+                self.table(), self.columns, survey, randomness=SystemRandomness()
+            )
+            return counts, None
         return count_file(self.table(), self.columns, survey.grid), None
 
     @property
@@ -87,13 +102,14 @@ class Site:
     def policy(self, survey: Survey) -> ClientPolicy:
         """The client's policy for a survey."""
         agreed = self.agreement
-        # A locally private report protects itself in any crowd.
-        crowd = survey.is_local
+        # A report that may be seen protects itself in any crowd.
+        crowd = survey.reports_may_be_seen
         return ClientPolicy(
             smallest_cohort=1 if crowd else agreed.smallest_cohort,
             colluders=0 if crowd else self.colluders,
             largest_epsilon=agreed.largest_epsilon,
             exact_sums=agreed.exact_sums,
+            smallest_cell=agreed.smallest_cell,
             model_digests=agreed.model_digests,
         )
 

@@ -1,0 +1,1 @@
+"""Two assessments told apart, and one held to what is required of it."""

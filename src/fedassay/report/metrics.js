@@ -1,0 +1,198 @@
+"use strict";
+// Figures at a threshold with their 95 % intervals, as fedassay's metrics give them: what
+// metrics/thresholds.py, clinical_thresholds.py, net_benefit.py and estimate.py say in Python.
+// A confusion is { counts: [tp, fp, fn, tn], noise: 4 x 4 or null, spread: [negatives, positives],
+// threshold, z, clear }. An estimate is { value, low, high } or { value: null, why }.
+const fedassayMetrics = (() => {
+  const SPECK = 1e-9;
+  const TOO_FEW = "not enough data";
+  const COARSE = "too coarse";
+
+  const dot = (a, b) => a.reduce((sum, each, i) => sum + each * b[i], 0);
+  const ratio = (top, bottom) => (bottom === 0 ? NaN : top / bottom);
+
+  function confusionAt(data, index) {
+    const [negatives, positives] = data.totals;
+    const tn = data.below[0][index];
+    const fn = data.below[1][index];
+    let noise = null;
+    if (data.noise !== null) {
+      const upper = data.noise[index];
+      noise = [0, 1, 2, 3].map((i) =>
+        [0, 1, 2, 3].map((j) => {
+          const [a, b] = i < j ? [i, j] : [j, i];
+          return upper[4 * a - (a * (a - 1)) / 2 + b - a];
+        }),
+      );
+    }
+    return {
+      counts: [positives - fn, negatives - tn, fn, tn],
+      noise,
+      spread: [data.spread[0][index], data.spread[1][index]],
+      threshold: data.thresholds[index],
+      z: data.z,
+      clear: data.clear,
+    };
+  }
+
+  function noiseSd(at, slope) {
+    if (at.noise === null) return 0;
+    const variance = dot(slope, at.noise.map((row) => dot(row, slope)));
+    return Math.sqrt(Math.max(variance, 0));
+  }
+
+  function whyUndefined(at, weights, size, of) {
+    const sd = noiseSd(at, weights);
+    if (size > SPECK && size >= at.clear * sd) return null;
+    const why = sd === 0 ? `no ${of} to divide by` : `${of} do not stand clear of the privacy noise`;
+    return { value: null, kind: TOO_FEW, why };
+  }
+
+  // A figure is read at both ends of what is possible for one class, because a ratio bends.
+  function moved(at, value, label, slope) {
+    const spread = at.spread[label];
+    if (spread === 0) return 0;
+    const [tp, fp, fn, tn] = at.counts;
+    const [count, most] = label === 0 ? [fp, Math.max(fp + tn, 0)] : [tp, Math.max(tp + fn, 0)];
+    const centre = value(at.counts);
+    let furthest = 0;
+    for (const side of [-1, 1]) {
+      const end = Math.min(Math.max(count + side * at.z * spread, 0), most);
+      const there = label === 0 ? [tp, end, fn, tn + fp - end] : [end, fp, fn + tp - end, tn];
+      const found = value(there);
+      if (!Number.isNaN(found)) furthest = Math.max(furthest, Math.abs(found - centre));
+    }
+    return Math.max(Math.abs(slope) * spread, furthest / at.z);
+  }
+
+  function fromConfusion(at, value, slope, kind) {
+    const total = at.counts.reduce((sum, count) => sum + count, 0);
+    const mean = dot(at.counts, slope);
+    const square = at.counts.reduce((sum, count, i) => sum + count * slope[i] * slope[i], 0);
+    const variance = total > 0 ? Math.max(square - (mean * mean) / total, 0) : 0;
+    const binning = Math.hypot(
+      moved(at, value, 0, slope[1] - slope[3]),
+      moved(at, value, 1, slope[0] - slope[2]),
+    );
+    const noise = noiseSd(at, slope);
+    const centre = value(at.counts);
+    const span = at.threshold === 0 ? Infinity : kind.span;
+    if (at.z * binning > span / 3 && binning > 2 * noise) {
+      return {
+        value: null,
+        kind: COARSE,
+        why: "the survey's cells are too wide to tell here; a second step would",
+      };
+    }
+    const sampling = Math.max(Math.sqrt(variance), kind.least ?? 0);
+    return interval(centre, { sampling, rest: noise * noise + binning * binning }, kind, at.z);
+  }
+
+  function interval(value, errors, kind, z) {
+    const inside = value > 0 && value < 1;
+    if (kind.shape === "score" || (kind.shape === "logit" && !inside)) {
+      const share = (z * z) / kind.trials;
+      const centre = (value + share / 2) / (1 + share);
+      const square = centre * centre - (value * value - z * z * errors.rest) / (1 + share);
+      const half = Math.sqrt(Math.max(square, 0));
+      return { value, low: centre - half, high: centre + half };
+    }
+    if (kind.shape === "logit") {
+      const odds = Math.log(value / (1 - value));
+      const half = (z * errors.sampling) / (value * (1 - value));
+      const room = z * z * errors.rest;
+      const away = (end) => Math.sqrt((value - end) ** 2 + room);
+      return {
+        value,
+        low: value - away(expit(odds - half)),
+        high: value + away(expit(odds + half)),
+      };
+    }
+    const half = z * Math.sqrt(errors.rest + errors.sampling * errors.sampling);
+    return { value, low: value - half, high: value + half };
+  }
+
+  const expit = (x) => (x >= 0 ? 1 / (1 + Math.exp(-x)) : Math.exp(x) / (1 + Math.exp(x)));
+
+  function proportion(at, top, bottom, of) {
+    const trials = dot(bottom, at.counts);
+    const undefinedHere = whyUndefined(at, bottom, trials, of);
+    if (undefinedHere) return undefinedHere;
+    const value = (counts) => ratio(dot(top, counts), dot(bottom, counts));
+    const share = value(at.counts);
+    const slope = top.map((each, i) => (each - share * bottom[i]) / trials);
+    return fromConfusion(at, value, slope, { shape: "score", trials, span: 1 });
+  }
+
+  function f1(at) {
+    const [tp, fp, fn] = at.counts;
+    const bottom = 2 * tp + fn + fp;
+    const undefinedHere = whyUndefined(at, [2, 1, 1, 0], bottom, "positives, true or predicted,");
+    if (undefinedHere) return undefinedHere;
+    const value = ([a, b, c]) => ratio(2 * a, 2 * a + c + b);
+    const score = value(at.counts);
+    const slope = [(2 * (1 - score)) / bottom, -score / bottom, -score / bottom, 0];
+    return fromConfusion(at, value, slope, {
+      shape: "logit",
+      trials: Math.max(bottom / 2, 1),
+      span: 1,
+    });
+  }
+
+  // What an example of each kind is worth: acting above the threshold, on all, or the difference.
+  const worthOf = {
+    model: (odds) => [1, -odds, 0, 0],
+    all: (odds) => [1, -odds, 1, -odds],
+    over: (odds) => [0, 0, -1, odds],
+  };
+
+  function netBenefit(at, of = "model") {
+    if (at.threshold >= 1) {
+      return { value: null, kind: TOO_FEW, why: "the odds of a threshold of 1 are infinite" };
+    }
+    const total = at.counts[0] + at.counts[2] + (at.counts[1] + at.counts[3]);
+    const undefinedHere = whyUndefined(at, [1, 1, 1, 1], total, "examples");
+    if (undefinedHere) return undefinedHere;
+    const worth = worthOf[of](at.threshold / (1 - at.threshold));
+    const value = (counts) => dot(worth, counts) / total;
+    const mean = value(at.counts);
+    const slope = worth.map((each) => (each - mean) / total);
+    // Where nobody counts yet the next example may: as if there were half of one.
+    const larger = (a, b) => (Math.abs(a) >= Math.abs(b) ? a : b);
+    const positive = larger(worth[0], worth[2]);
+    const negative = larger(worth[1], worth[3]);
+    const rows = at.counts.reduce((sum, n, i) => sum + (worth[i] === 0 ? 0 : Math.abs(n)), 0);
+    const t = at.threshold;
+    const one = Math.sqrt(t * positive * positive + (1 - t) * negative * negative) / total;
+    const least = Math.sqrt(Math.max(1 - rows, 0) / 2) * one;
+    return fromConfusion(at, value, slope, { shape: "plain", span: 1, least });
+  }
+
+  function flagged(at) {
+    const share = proportion(at, [1, 1, 0, 0], [1, 1, 1, 1], "examples");
+    if (share.value === null) return share;
+    return { value: 1000 * share.value, low: 1000 * share.low, high: 1000 * share.high };
+  }
+
+  function countOf(at, index) {
+    const unit = [0, 1, 2, 3].map((i) => (i === index ? 1 : 0));
+    return fromConfusion(at, (counts) => counts[index], unit, { shape: "plain", span: Infinity });
+  }
+
+  const figures = {
+    recall: (at) => proportion(at, [1, 0, 0, 0], [1, 0, 1, 0], "positives"),
+    specificity: (at) => proportion(at, [0, 0, 0, 1], [0, 1, 0, 1], "negatives"),
+    precision: (at) => proportion(at, [1, 0, 0, 0], [1, 1, 0, 0], "examples above the threshold"),
+    npv: (at) => proportion(at, [0, 0, 0, 1], [0, 0, 1, 1], "examples at or below the threshold"),
+    f1,
+    accuracy: (at) => proportion(at, [1, 0, 0, 1], [1, 1, 1, 1], "examples"),
+    net_benefit: (at) => netBenefit(at),
+    flagged,
+    tp: (at) => countOf(at, 0),
+    fp: (at) => countOf(at, 1),
+    fn: (at) => countOf(at, 2),
+    tn: (at) => countOf(at, 3),
+  };
+
+  return { confusionAt, figures, netBenefit };
+})();
