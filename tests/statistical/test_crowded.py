@@ -9,6 +9,7 @@ from sklearn import metrics as sk
 
 from fedassay import Examples
 from tests import oracles
+from tests.tables import Table
 
 THRESHOLDS = {"low": 0.1, "tie": 0.25, "high": 0.6}
 
@@ -59,7 +60,7 @@ def test_exact_metrics_of_drawn_rows_are_those_of_scikit_learn(table: Examples) 
         expected |= {f"lr_plus@{label}": plus, f"lr_minus@{label}": minus}
         (_, fp), (_, tp) = sk.confusion_matrix(y, called)
         expected[f"net_benefit@{label}"] = (tp - fp * threshold / (1 - threshold)) / len(y)
-    drawn = oracles.Table(np.array(y), np.array(s))
+    drawn = Table(np.array(y), np.array(s))
     expected |= {
         "oe_ratio": np.sum(y) / np.sum(s),
         "recall@specificity=0.9": oracles.recall_at_specificity(drawn, 0.9),

@@ -74,7 +74,8 @@ def _loss_of_other(places: list[float], sums: list[float]) -> float:
     """The mean of -log x of a class inside the first of three edges from an end."""
     (near, middle, far), (here, first, second) = places, sums
     power = _power(near, middle, far, first, second)
-    share = max(1.0 - first / ((middle / near) ** power - 1.0) / here, 0.0)
+    growth: float = (middle / near) ** power
+    share = max(1.0 - first / (growth - 1.0) / here, 0.0)
     return share * -log(EPS) + (1.0 - share) * min(1.0 / power - log(near), -log(EPS))
 
 
