@@ -95,3 +95,14 @@ def tables(draw: st.DrawFn) -> Table:
     if draw(st.booleans()) and len(positive) == 1:
         labels = 1 - labels
     return Table(labels, np.array(values))
+
+
+def flights_by_carrier() -> dict[str, Table]:
+    """The bundled rows of every airline, by its name."""
+    table = pq.read_table(BUNDLED)
+    carriers = table["carrier"].to_numpy(zero_copy_only=False)
+    labels, scores = table["label"].to_numpy(), table["score"].to_numpy().astype(np.float64)
+    return {
+        str(name): Table(labels[carriers == name].astype(np.int64), scores[carriers == name])
+        for name in np.unique(carriers)
+    }

@@ -22,9 +22,10 @@ from fedassay.api_inputs import (
     as_assessment,
     as_details,
     as_thresholds,
+    follow_up,
     survey_request,
 )
-from fedassay.assessment import ASSESSMENT_FORMAT, Assessment
+from fedassay.assessment import ASSESSMENT_FORMATS, Assessment
 from fedassay.calibration.calibrator import CALIBRATOR_FORMAT, Calibrator
 from fedassay.checks import choice, require_type, require_whole, shown, unknown
 from fedassay.client import Account, Answer, ClientPolicy
@@ -37,17 +38,18 @@ from fedassay.ledger import TableDigest
 from fedassay.ledger.account import TableAccount
 from fedassay.mechanisms import Privacy
 from fedassay.metrics.named import metric_at
-from fedassay.planning.first_survey import first_grid
 from fedassay.planning.plan import DEFAULT_ERROR, Goal, Plan, check_start, make_plan
-from fedassay.planning.request import Preset
+from fedassay.planning.request import Preset, simulated_smallest
 from fedassay.planning.search import decode_options_for, design_survey
-from fedassay.planning.second_survey import second_survey
 from fedassay.planning.solve import Target
 from fedassay.randomness import SystemRandomness
 from fedassay.report.page import write_report as write_page
 from fedassay.simulation.result import SimulatedAssessment, simulated_assessment
 from fedassay.simulation.simulate import check_sites, counted_rows
-from fedassay.survey import MAX_CLIENTS, SURVEY_FORMAT, Survey
+from fedassay.simulation.site_rows import adds_moments, check_shown, shown_sites
+from fedassay.sites.moment_words import moment_words
+from fedassay.sites.sample_size import IntervalWidths
+from fedassay.survey import SURVEY_FORMATS, Survey
 from fedassay.survey_json import load_survey
 from fedassay.tables.split_rows import splits_rows
 from fedassay.tally import Tally, TallyBuilder
@@ -70,6 +72,7 @@ def simulate(
     thresholds: float | Iterable[float] = (0.5,),
     reference: Any = None,
     seed: int | None = None,
+    show_sites: bool = False,
     **settings: Unpack[SurveySettings],
 ) -> SimulatedAssessment:
     """Run a federation over rows at hand, and compare its answers with the exact ones.
@@ -79,6 +82,8 @@ def simulate(
     surveys follow each other: `result.first` is then that of the first. With `data` (a frame,
     an Arrow table, a mapping, a path to CSV or Parquet) the columns go by name. The same seed
     gives the figures of `fedassay simulate --seed`; without one, every run is another.
+    `result.sites` are the sites where they may be seen, under secure privacy with `show_sites`,
+    and `result.heterogeneity(metric)` is what differs between them.
 
     >>> import fedassay
     >>> labels, scores = [0, 1, 0, 1] * 500, [0.1, 0.3, 0.6, 0.9] * 500
@@ -91,20 +96,29 @@ def simulate(
     points = as_thresholds(thresholds)
     rows = Rows(y_true, y_score, as_table(data), patients, times)
     cohort = rows.scored_clients(clients)
+    preset = choice(Preset, settings.get("preset", Preset.DEFAULT), "preset")
     request = survey_request(
         settings,
         privacy=privacy,
         epsilon=epsilon,
         clients=cohort.clients,
+        smallest_cell=simulated_smallest(
+            preset, settings.get("height"), settings.get("smallest_cell")
+        ),
         dropouts=settings.get("dropouts", Fraction(0)),
         thresholds=points,
         reference=reference,
         is_simulated=True,
     )
     check_sites(request.privacy, cohort)
+    require_type(show_sites, bool, "show_sites", "Pass True or False.")
+    if show_sites:
+        check_shown(request, cohort)
+    moments = adds_moments(request, cohort, settings.get("site_moments"))
     held = counted_rows(cohort, request.unit, is_local=request.privacy.is_local)
-    design = design_survey(replace(request, examples=held))
-    return simulated_assessment(design, cohort, thresholds=points, seed=seed)
+    design = design_survey(replace(request, examples=held, site_moments=moments))
+    shown = shown_sites(design.survey, cohort, design.decode_options) if show_sites else None
+    return simulated_assessment(design, cohort, thresholds=points, seed=seed, shown=shown)
 
 
 def new_survey(
@@ -137,7 +151,7 @@ def new_survey(
         if choice(Privacy, privacy, "privacy") not in (Privacy.SECURE, first.survey.privacy):
             given["privacy"] = privacy
         others = [name for name, value in given.items() if value is not None]
-        return _second_survey(first, others, as_thresholds(thresholds), clients)
+        return follow_up(first, others, as_thresholds(thresholds), clients)
     request = survey_request(
         settings,
         privacy=privacy,
@@ -148,31 +162,6 @@ def new_survey(
         reference=reference,
     )
     return design_survey(request).survey
-
-
-def _second_survey(
-    first: Assessment, others: list[str], thresholds: tuple[float, ...], clients: int | None
-) -> Survey:
-    """The survey that follows a first one, whose settings it keeps."""
-    if others:
-        raise SettingInvalid(
-            "a second survey keeps what the first one said, but for thresholds and clients; "
-            f"found {', '.join(others)}. Leave that out."
-        )
-    if clients is not None:
-        require_whole(clients, "clients", 1, MAX_CLIENTS)
-    edges = first.survey.grid.edges
-    off = [threshold for threshold in thresholds if threshold not in edges]
-    if off:
-        raise SettingInvalid(
-            f"a second survey has the cells of the first, which have no edge at {off[0]:g}. Name "
-            "thresholds with the first survey; others are read between edges, without naming them."
-        )
-    # Those that the first survey was told are the edges that it has besides its usual ones.
-    told = set(edges.tolist()) - set(first_grid().edges.tolist())
-    read = {each for each in first.thresholds if each in edges}
-    wanted = thresholds or tuple(sorted(told | read))
-    return second_survey(first.survey, first.tally, thresholds=wanted, clients=clients)
 
 
 def answer(
@@ -237,6 +226,7 @@ def answer(
         account=account,
         patients=rows.patient_numbers(),
         times=rows.time_numbers(),
+        moments=moment_words,
     )
 
 
@@ -256,11 +246,12 @@ def tally_answers(
     kept by name: as a mapping names them, as their files are called, or by their reports' ids.
 
     >>> import fedassay
-    >>> survey = fedassay.new_survey(minimum_reports=2)
+    >>> survey = fedassay.new_survey(minimum_reports=2, examples=200, thresholds=0.5)
     >>> policy = fedassay.ClientPolicy(exact_sums=True)
-    >>> answers = [fedassay.answer(survey, [0, 1], [0.2, 0.7], policy=policy) for _ in range(3)]
+    >>> labels, scores = [0, 1, 0, 1] * 10, [0.2, 0.3, 0.6, 0.7] * 10
+    >>> answers = [fedassay.answer(survey, labels, scores, policy=policy) for _ in range(3)]
     >>> print(fedassay.tally_answers(survey, answers)["accuracy@0.5"].value)
-    1.0
+    0.5
     """
     asked = _survey_of(survey)
     earlier = None if first is None else as_assessment(first)
@@ -294,13 +285,17 @@ def plan(
     target_error: float | None = None,
     metric: str = "roc_auc",
     power: float = 0.8,
+    widths: IntervalWidths | None = None,
+    tau: float | None = None,
     thresholds: float | Iterable[float] = (0.5,),
     reference: Any = None,
     **settings: Unpack[SurveySettings],
 ) -> Plan:
     """Predict every metric's error before anybody answers, and find what is left open.
 
-    Without clients, or without an epsilon, the one that meets the target error is found.
+    Without clients, or without an epsilon, the one that meets the target error is found. What a
+    validation study needs is in `plan.needs`: rows for intervals of these `widths`, and how many
+    sites it takes to see that they differ by `tau`, on the logit scale of the ROC AUC.
 
     >>> import fedassay
     >>> made = fedassay.plan(clients=20_000)
@@ -309,7 +304,8 @@ def plan(
     """
     points = as_thresholds(thresholds)
     wanted = DEFAULT_ERROR if target_error is None else target_error
-    goal = Goal(Target(metric_at(metric, points), wanted), power)
+    wide = IntervalWidths() if widths is None else widths
+    goal = Goal(Target(metric_at(metric, points), wanted), power, wide, tau)
     preset = choice(Preset, settings.get("preset", Preset.DEFAULT), "preset")
     request = survey_request(
         settings,
@@ -356,7 +352,7 @@ def load(path: str | Path) -> Survey | Assessment | Calibrator | KeptTally:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     fedassay.new_survey().save(f"{folder}/survey.json")
     ...     fedassay.load(f"{folder}/survey.json")
-    <Survey ...: secure, 20,378 cells>
+    <Survey ...: secure, 200 cells>
     """
     place = as_path(path)
     if is_tally_file(place):
@@ -372,8 +368,8 @@ def load(path: str | Path) -> Survey | Assessment | Calibrator | KeptTally:
 
 
 _LOADERS: dict[str, Callable[[Path], Survey | Assessment | Calibrator]] = {
-    SURVEY_FORMAT: load_survey,
-    ASSESSMENT_FORMAT: Assessment.load,
+    **dict.fromkeys(SURVEY_FORMATS, load_survey),
+    **dict.fromkeys(ASSESSMENT_FORMATS, Assessment.load),
     CALIBRATOR_FORMAT: Calibrator.load,
 }
 

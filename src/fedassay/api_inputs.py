@@ -12,13 +12,14 @@ from typing import Any, TypedDict
 import numpy as np
 
 from fedassay.api_columns import Column, client_codes, column, name_of, patient_codes, time_numbers
-from fedassay.assessment import ASSESSMENT_FORMAT, Assessment, estimates_json
+from fedassay.assessment import ASSESSMENT_FORMATS, Assessment
 from fedassay.checks import choice, require_thresholds, require_whole, shown, unknown
 from fedassay.errors import (
     FileInvalid,
     LabelInvalid,
     SettingInvalid,
 )
+from fedassay.estimate_json import estimates_json
 from fedassay.examples import (
     MOST_NAMED,
     Examples,
@@ -31,8 +32,11 @@ from fedassay.examples import (
 from fedassay.files import as_path, parse_fraction, read_json
 from fedassay.mechanisms import Keep, Privacy, Unit, UnitKind
 from fedassay.planning.boundaries import reference_from
+from fedassay.planning.first_survey import first_grid
 from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest
+from fedassay.planning.second_survey import second_survey
 from fedassay.report.material import ReportDetails
+from fedassay.survey import MAX_CLIENTS, Survey
 from fedassay.tables.reading import Columns, read_clients, read_reference
 
 Number = int | float | Fraction | Decimal | str
@@ -51,6 +55,7 @@ class SurveySettings(TypedDict, total=False):
     """Weights of the levels, top down, such as (2, 1)."""
     buckets: int
     colluders: int
+    smallest_cell: int  # of exact sums, that is published; 0 for any
     unit: UnitKind | Unit | str
     max_examples: int
     keep: Keep | str
@@ -64,6 +69,8 @@ class SurveySettings(TypedDict, total=False):
     level_by_hash: bool
     sum_only: bool
     """Under site privacy: whether nobody may see more than the sum over sites all the same."""
+    site_moments: bool
+    """Under secure privacy: whether sites add up moments of their metrics; their spread shows."""
     model_digest: str
 
 
@@ -281,14 +288,14 @@ def as_reference(
 def reference_of(assessment: Assessment, *, is_simulated: bool = False) -> Examples:
     """Where an earlier assessment found the scores.
 
-    Guarantee: post-processing of what was released with noise; nothing more is spent.
-    An exact assessment is refused, except in simulations: a grid would publish quantiles
-    of its rows.
+    Guarantee: post-processing of what was released, with noise or in cells of at least the
+    survey's smallest; nothing more is spent. Other exact assessments are refused, except in
+    simulations: a grid would publish quantiles of their rows.
     """
-    if assessment.survey.is_exact and not is_simulated:
+    if assessment.survey.is_exact and not assessment.survey.smallest_cell and not is_simulated:
         raise SettingInvalid(
             "a survey made after an exact assessment publishes quantiles of its rows; found one "
-            "without noise. Use a differentially private assessment, or public scores."
+            "without noise or smallest cell. Use a differentially private one, or public scores."
         )
     return reference_from(assessment.histogram())
 
@@ -319,7 +326,7 @@ def as_assessment(given: Assessment | str | Path) -> Assessment:
         )
     path = as_path(given)
     assessment = Assessment.load(path)
-    written = read_json(path, ASSESSMENT_FORMAT)["estimates"]
+    written = read_json(path, ASSESSMENT_FORMATS)["estimates"]
     if not isinstance(written, dict) or not _follows(written, assessment):
         raise FileInvalid(
             f"{path}: the figures in an assessment follow from its counters; these do not. It was "
@@ -341,3 +348,28 @@ def _follows(written: dict[str, Any], assessment: Assessment) -> bool:
         ):
             return False
     return True
+
+
+def follow_up(
+    first: Assessment, others: list[str], thresholds: tuple[float, ...], clients: int | None
+) -> Survey:
+    """The survey that follows a first one, whose settings it keeps."""
+    if others:
+        raise SettingInvalid(
+            "a second survey keeps what the first one said, but for thresholds and clients; "
+            f"found {', '.join(others)}. Leave that out."
+        )
+    if clients is not None:
+        require_whole(clients, "clients", 1, MAX_CLIENTS)
+    edges = first.survey.grid.edges
+    off = [threshold for threshold in thresholds if threshold not in edges]
+    if off:
+        raise SettingInvalid(
+            f"a second survey has the cells of the first, which have no edge at {off[0]:g}. Name "
+            "thresholds with the first survey; others are read between edges, without naming them."
+        )
+    # Those that the first survey was told are the edges that it has besides its usual ones.
+    told = set(edges.tolist()) - set(first_grid().edges.tolist())
+    read = {each for each in first.thresholds if each in edges}
+    wanted = thresholds or tuple(sorted(told | read))
+    return second_survey(first.survey, first.tally, thresholds=wanted, clients=clients)

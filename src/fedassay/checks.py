@@ -5,6 +5,7 @@ found, the remedy. Texts become choices here too, for the door and for files' re
 """
 
 import operator
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from enum import Enum
@@ -15,6 +16,7 @@ from typing import TypeVar
 from fedassay.errors import SettingInvalid
 
 _E = TypeVar("_E", bound=Enum)
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 DOOR = "The functions of fedassay itself take texts and numbers."
 
@@ -143,3 +145,15 @@ def _article(names: str) -> str:
 
 def _as_text(value: object) -> str:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else "1/3"
+
+
+def check_model_digest(digest: object) -> None:
+    """Raise unless a model's digest, where one is given, is a SHA-256 in hexadecimal.
+
+    >>> check_model_digest("0" * 64)
+    """
+    if digest is not None and not (isinstance(digest, str) and _DIGEST.fullmatch(digest)):
+        raise SettingInvalid(
+            "a model digest is 64 lower-case hexadecimal digits (SHA-256 of the model file); "
+            f"found {shown(digest)}. Make it with: sha256sum model.bin"
+        )

@@ -1,6 +1,5 @@
 """The client: checks a survey against its own policy, then answers it."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol
@@ -8,25 +7,29 @@ from typing import Any, Protocol
 import numpy as np
 
 from fedassay.checks import require_fraction, require_type, require_whole
-from fedassay.cut_levels import CutLevels
 from fedassay.errors import SettingInvalid, SurveyRefused
 from fedassay.examples import Examples, FloatArray, IntArray
-from fedassay.level_draw import choose_level, hashed_level, levels_of_reports, rows_in_turn
+from fedassay.level_draw import choose_level, hashed_level, rows_in_turn
 from fedassay.level_policy import OneLevel
-from fedassay.limits import check_bytes, check_counters, check_draws
-from fedassay.mechanisms import LocalMechanism, Privacy, SharingMechanism, UnitKind
+from fedassay.limits import (
+    at_most,
+    check_bytes,
+    check_cells,
+    check_counters,
+    check_draws,
+    check_published,
+)
+from fedassay.local_reports import blocks
+from fedassay.mechanisms import Privacy, SharingMechanism, UnitKind
 from fedassay.mechanisms.sampling import Dice
 from fedassay.patient_rows import limited_rows, limits_patients
 from fedassay.randomness import Randomness
 from fedassay.report_ids import REPORT_ID_BYTES
 from fedassay.survey import Survey
 from fedassay.wire import (
-    MAX_BLOCK_BYTES,
-    Block,
     Message,
     Report,
     encode,
-    row_bytes,
 )
 
 CEILING = Fraction(10)
@@ -71,6 +74,8 @@ class ClientPolicy:
     """The most that one survey may spend, up to `CEILING`; None for `default_epsilon`."""
     exact_sums: bool = False
     """Whether sums without noise may be revealed."""
+    smallest_cell: int = 10
+    """Of sums without noise, the smallest count that may be published; 0 or 1 for any."""
     model_digests: frozenset[str] = field(default_factory=frozenset)
     """Digests of the models this client will assess; empty accepts any."""
 
@@ -78,6 +83,7 @@ class ClientPolicy:
         require_whole(self.smallest_cohort, "smallest_cohort", 1)
         require_whole(self.colluders, "colluders", 0)
         require_type(self.exact_sums, bool, "exact_sums", "Pass True or False.")
+        require_whole(self.smallest_cell, "smallest_cell", 0)
         if self.largest_epsilon is not None:
             require_fraction(self.largest_epsilon, "largest_epsilon")
         if self.largest_epsilon is not None and not 0 < self.largest_epsilon <= CEILING:
@@ -132,6 +138,7 @@ class ClientPolicy:
                     "this client reveals no sum without noise; the survey asks for exact sums. "
                     "Choose distributed or local privacy, or allow exact sums."
                 )
+            check_published(survey, self.smallest_cell)
             return
         most = self.largest_epsilon or default_epsilon(survey.privacy)
         if epsilon > most:
@@ -141,8 +148,15 @@ class ClientPolicy:
             )
 
 
-OPEN_POLICY = ClientPolicy(largest_epsilon=CEILING, exact_sums=True)
+OPEN_POLICY = ClientPolicy(largest_epsilon=CEILING, exact_sums=True, smallest_cell=0)
 """All that any client may answer: for simulations and tests, where nobody's rows are at stake."""
+
+
+class MomentsOf(Protocol):
+    """How a site finds the moments of its metrics; see `fedassay.sites.moment_words`."""
+
+    def __call__(self, survey: Survey, leaf_counts: IntArray, /) -> IntArray:
+        """The words that these counts add to the survey's sums."""
 
 
 class Account(Protocol):
@@ -190,6 +204,7 @@ def answer(
     account: Account | None = None,
     patients: IntArray | None = None,
     times: FloatArray | None = None,
+    moments: MomentsOf | None = None,
 ) -> Answer:
     """Answer a survey with all that may leave this client.
 
@@ -222,6 +237,7 @@ def answer(
         client_id=client_id,
         account=account,
         rows_limited=True,
+        moments=moments,
     )
 
 
@@ -234,11 +250,13 @@ def answer_counts(
     client_id: str | None = None,
     account: Account | None = None,
     rows_limited: bool = False,
+    moments: MomentsOf | None = None,
 ) -> Answer:
     """Answer a survey from counts per label and leaf cell, for tables too large to hold.
 
     The counts are of rows that answer this survey; see `rows_in_turn`. Where patients are
-    protected they are of the rows that `limited_rows` left, which `rows_limited` says.
+    protected they are of the rows that `limited_rows` left, which `rows_limited` says. A survey
+    that adds up moments of sites' metrics gets an answer only from who can find them.
     """
     if limits_patients(survey) and not rows_limited:
         raise SettingInvalid(
@@ -259,10 +277,18 @@ def answer_counts(
         raise SettingInvalid(
             "this survey draws a client's level from its id; found none. Pass a client id."
         )
+    check_cells(survey, int(leaf_counts.sum()), policy.smallest_cell)
+    if survey.moments is not None and moments is None:
+        raise SurveyRefused(
+            "this survey adds up moments of sites' metrics; this client has no way to find its "
+            "own. Answer with fedassay answer, or start a survey without site moments."
+        )
     _check_counts(survey, leaf_counts)
     if account is not None:
         account.charge(survey)
-    return make_answer(survey, leaf_counts, randomness=randomness, client_id=client_id)
+    return make_answer(
+        survey, leaf_counts, randomness=randomness, client_id=client_id, moments=moments
+    )
 
 
 def _check_counts(survey: Survey, leaf_counts: IntArray) -> None:
@@ -297,6 +323,7 @@ def make_answer(
     *,
     randomness: Randomness,
     client_id: str | None = None,
+    moments: MomentsOf | None = None,
 ) -> Answer:
     """Turn counts into messages: `answer_counts` without the client's checks, for simulation."""
     dice = Dice(randomness)
@@ -310,12 +337,17 @@ def make_answer(
         elif not survey.is_local:
             level = choose_level(survey.level_policy, dice)
     if survey.is_local:
-        return Answer(tuple(_blocks(survey, leaf_counts, level, randomness)))
-    return Answer((_report(survey, leaf_counts, level, randomness),))
+        return Answer(tuple(blocks(survey, leaf_counts, level, randomness)))
+    words = np.zeros(0, dtype=np.int64) if moments is None else moments(survey, leaf_counts)
+    return Answer((_report(survey, leaf_counts, level, words, randomness),))
 
 
 def _report(
-    survey: Survey, leaf_counts: IntArray, level: int | None, randomness: Randomness
+    survey: Survey,
+    leaf_counts: IntArray,
+    level: int | None,
+    moments: IntArray,
+    randomness: Randomness,
 ) -> Report:
     hierarchy = survey.hierarchy
     levels = range(hierarchy.levels) if level is None else range(level, level + 1)
@@ -331,72 +363,5 @@ def _report(
         raise SurveyRefused(
             "a report's counters must stay below 2^31; noise pushed one beyond. Split the table."
         )
-    return Report(survey.fingerprint, randomness.bytes(REPORT_ID_BYTES), counters, level)
-
-
-def _blocks(
-    survey: Survey, leaf_counts: IntArray, given_level: int | None, randomness: Randomness
-) -> Iterator[Block]:
-    """One locally private report for each example, in random order.
-
-    All are on the given level, or each on one drawn for it.
-    """
-    flat = leaf_counts.ravel()
-    filled = flat.nonzero()[0]
-    hits = filled.repeat(flat[filled])
-    if len(hits) == 0:
-        if not survey.allow_empty:
-            raise SurveyRefused(
-                "this survey is for clients that hold an example; this one has none. "
-                "Do not answer, or start a survey that allows empty clients."
-            )
-        hits = np.array([-1])
-    # Counts come sorted by cell: the order of reports must not tell.
-    keys = np.frombuffer(randomness.bytes(8 * len(hits)), dtype=np.uint64)
-    hits = hits[keys.argsort(kind="stable")]
-    level_of = (
-        levels_of_reports(survey, len(hits), randomness)
-        if given_level is None
-        else np.full(len(hits), given_level, dtype=np.int64)
-    )
-    for level in range(survey.hierarchy.levels):
-        mechanism = survey.mechanisms[level]
-        chosen = hits[level_of == level]
-        if not isinstance(mechanism, LocalMechanism) or len(chosen) == 0:
-            continue
-        cell = _cells(survey, chosen, level)
-        size = 2 * survey.hierarchy.cells_per_level[level]
-        step = MAX_BLOCK_BYTES // row_bytes(survey, level)
-        for first in range(0, len(cell), step):
-            rows = mechanism.encode(cell[first : first + step], size, randomness=randomness)
-            report_id = randomness.bytes(REPORT_ID_BYTES)
-            yield Block(survey.fingerprint, report_id, rows, level)
-
-
-def _cells(survey: Survey, hits: IntArray, level: int) -> IntArray:
-    """The cell on a level (label x cell) of each hit (label x leaf), and -1 for -1."""
-    leaves, cells = survey.hierarchy.leaves, survey.hierarchy.cells_per_level[level]
-    if cells == leaves and not isinstance(survey.hierarchy, CutLevels):
-        return hits
-    label, leaf = np.divmod(hits, leaves)
-    cell = np.where(
-        label == 1,
-        survey.hierarchy.cell_of(leaf, level, 1),
-        survey.hierarchy.cell_of(leaf, level, 0),
-    )
-    return np.where(hits < 0, -1, label * cells + cell)
-
-
-def at_most(leaf_counts: IntArray, most: int, dice: Dice) -> IntArray:
-    """Keep `most` of a client's examples, chosen uniformly, where it has more."""
-    flat = leaf_counts.ravel()
-    total = int(flat.sum())
-    if total <= most:
-        return leaf_counts
-    chosen: set[int] = set()
-    # Floyd's sampling without replacement: uniform over subsets, one draw for each member.
-    for last in range(total - most, total):
-        rank = dice.below(last + 1)
-        chosen.add(last if rank in chosen else rank)
-    cells = np.searchsorted(np.cumsum(flat), sorted(chosen), side="right")
-    return np.bincount(cells, minlength=flat.size).reshape(leaf_counts.shape)
+    report_id = randomness.bytes(REPORT_ID_BYTES)
+    return Report(survey.fingerprint, report_id, counters, level, moments)

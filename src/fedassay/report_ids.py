@@ -67,6 +67,11 @@ class ReportIds:
             return self if len(self) else other
         return ReportIds(_merged([self._rising, other._rising]))
 
+    def __sub__(self, other: "ReportIds") -> "ReportIds":
+        """Those that are not in the other set."""
+        gone = np.isin(self._rising, other._rising, assume_unique=True)
+        return ReportIds(self._rising[~gone])
+
 
 class GrowingIds:
     """Ids that come one by one, in memory of 16 bytes each.

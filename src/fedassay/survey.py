@@ -1,20 +1,19 @@
 """The survey: what both sides agree on before anything is counted."""
 
 import hashlib
-import re
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from fedassay.checks import require_type, shown
+from fedassay.checks import check_model_digest, require_type
 from fedassay.cut_levels import AnyLevels, CutLevels
 from fedassay.errors import SettingInvalid
 from fedassay.files import PUBLIC, as_path, canonical, write_whole
-from fedassay.grid import Grid
+from fedassay.grid import Grid, check_smallest_cell
 from fedassay.hierarchy import Hierarchy, Interleaved
-from fedassay.level_policy import EveryLevel, LevelPolicy, OneLevel
+from fedassay.level_policy import EveryLevel, LevelPolicy, OneLevel, check_local
 from fedassay.mechanisms import (
     AnyMechanism,
     Exact,
@@ -23,12 +22,12 @@ from fedassay.mechanisms import (
     Neighbours,
     Polya,
     Privacy,
-    RandomizedResponse,
     Unit,
     UnitKind,
 )
 from fedassay.mechanisms.partial_noise import epsilons_of_levels, most_of_partial_noise
 from fedassay.presentation import html_text
+from fedassay.survey_moments import SiteMoments
 from fedassay.survey_steps import (
     MOST_SHARED_LEVELS,
     FirstOfTwo,
@@ -39,8 +38,10 @@ from fedassay.survey_steps import (
 )
 
 SURVEY_FORMAT = "fedassay.survey/2"
+SMALLEST_CELL_FORMAT = "fedassay.survey/3"
+"""Of surveys with a smallest cell, which an older reader would publish without."""
+SURVEY_FORMATS = (SMALLEST_CELL_FORMAT, SURVEY_FORMAT)
 MAX_CLIENTS = 2**31
-_DIGEST = re.compile(r"[0-9a-f]{64}")
 _SUM_ONLY = "secure aggregation, or whoever adds up the reports, to reveal only the sum"
 
 
@@ -72,10 +73,14 @@ class Survey:
     allow_empty: bool = False
     """Whether a client without examples answers too, and cannot be told from the others."""
     model_digest: str | None = None
+    smallest_cell: int = 0
+    """Of exact sums no count below this is published (`fedassay.published`); 0 for any."""
     sum_only: bool = False
     """Whether sites that add the whole noise still let nobody see more than their sum."""
     step: SurveyStep | None = None
     """Its place, if it is one of two surveys that belong together."""
+    moments: SiteMoments | None = None
+    """Whether sites add up moments of their metrics, so that their spread shows and no site."""
     _fingerprint: bytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -113,9 +118,21 @@ class Survey:
         self._check_privacy()
         self._check_noise()
         self._check_site()
-        self._check_local()
+        check_local(self.mechanisms, self.hierarchy, self.level_policy, self.allow_empty)
+        if self.is_local and self.step is not None and self.unit.kind is UnitKind.PATIENT:
+            raise SettingInvalid(
+                "under local privacy rows answer one of two surveys by their numbers, and a "
+                "patient's rows would answer both; found unit patient. Ask once (--steps 1)."
+            )
         check_step(self.step, self.hierarchy, epsilon=self.epsilon, is_local=self.is_local)
         check_model_digest(self.model_digest)
+        check_smallest_cell(
+            self.smallest_cell, self.grid, self.hierarchy.levels, self.privacy.spends_epsilon
+        )
+        if self.moments is not None:
+            honest = self.minimum_reports - self.colluders
+            on_one_level = isinstance(self.level_policy, OneLevel)
+            self.moments.check(self.privacy, honest=honest, on_one_level=on_one_level)
         object.__setattr__(self, "_fingerprint", b"")
 
     def __str__(self) -> str:
@@ -157,10 +174,12 @@ class Survey:
             "unit": (Unit,),
             "minimum_reports": (int,),
             "colluders": (int,),
+            "smallest_cell": (int,),
             "allow_empty": (bool,),
             "sum_only": (bool,),
             "mechanisms": (tuple,),
             "model_digest": (str, NoneType),
+            "moments": (SiteMoments, NoneType),
         }
         for name, kinds in wanted.items():
             remedy = "fedassay.new_survey takes texts and numbers."
@@ -233,33 +252,15 @@ class Survey:
                 f"2; found {self.minimum_reports}. Raise it, or drop sum_only."
             )
 
-    def _check_local(self) -> None:
-        if self.is_local and self.step is not None and self.unit.kind is UnitKind.PATIENT:
-            raise SettingInvalid(
-                "under local privacy rows answer one of two surveys by their numbers, and a "
-                "patient's rows would answer both; found unit patient. Ask once (--steps 1)."
-            )
-        local = [m for m in self.mechanisms if isinstance(m, LocalMechanism)]
-        if not local:
-            return
-        if len(local) > 1 and not isinstance(self.level_policy, OneLevel):
-            raise SettingInvalid(
-                "under local privacy a client reports on one level; found every level. "
-                "Give each level a share of the clients."
-            )
-        for mechanism, cells in zip(self.mechanisms, self.hierarchy.cells_per_level, strict=True):
-            if isinstance(mechanism, RandomizedResponse) and (
-                mechanism.cells != cells or mechanism.nothing != self.allow_empty
-            ):
-                raise SettingInvalid(
-                    f"randomised response must fit its level of {cells} cells and whether empty "
-                    "clients answer; it does not."
-                )
-
     @property
     def total_epsilon(self) -> Fraction | None:
         """What one unit spends on this survey, and on the other one where it is one of two."""
         return self.epsilon if self.step is None else self.step.total_epsilon
+
+    @property
+    def moment_words(self) -> int:
+        """How many integers a site adds beside its counters."""
+        return 0 if self.moments is None else self.moments.words
 
     @property
     def is_local(self) -> bool:
@@ -312,6 +313,7 @@ class Survey:
             colluders=self.colluders,
             participant_epsilon=self._participant_epsilon(),
             total_epsilon=None if self.step is None else self.step.total_epsilon,
+            smallest_cell=self.smallest_cell,
             place=place_in_words(self.step, self.epsilon, self.unit),
             stands_alone=self.privacy.stands_alone,
             sum_only=self.sum_only,
@@ -361,9 +363,11 @@ class Survey:
     def to_json(self) -> dict[str, Any]:
         """The canonical content, from which the fingerprint is made."""
         place = {} if self.step is None else {"step": self.step.to_json()}
+        smallest = {"smallest_cell": self.smallest_cell} if self.smallest_cell else {}
+        moments = {} if self.moments is None else {"moments": self.moments.to_json()}
         alone = {"sum_only": self.sum_only} if self.privacy is Privacy.SITE else {}
         return {
-            "format": SURVEY_FORMAT,
+            "format": SMALLEST_CELL_FORMAT if self.smallest_cell else SURVEY_FORMAT,
             "privacy": self.privacy.value,
             "grid": self.grid.to_json(),
             "hierarchy": self.hierarchy.to_json(),
@@ -374,8 +378,10 @@ class Survey:
             "colluders": self.colluders,
             "allow_empty": self.allow_empty,
             "model_digest": self.model_digest,
+            **smallest,
             **alone,
             **place,
+            **moments,
         }
 
     def save(self, path: str | Path) -> None:
@@ -385,15 +391,3 @@ class Survey:
         the SHA-256 of the file itself.
         """
         write_whole(as_path(path), canonical(self.to_json()) + b"\n", mode=PUBLIC)
-
-
-def check_model_digest(digest: object) -> None:
-    """Raise unless a model's digest, where one is given, is a SHA-256 in hexadecimal.
-
-    >>> check_model_digest("0" * 64)
-    """
-    if digest is not None and not (isinstance(digest, str) and _DIGEST.fullmatch(digest)):
-        raise SettingInvalid(
-            "a model digest is 64 lower-case hexadecimal digits (SHA-256 of the model file); "
-            f"found {shown(digest)}. Make it with: sha256sum model.bin"
-        )

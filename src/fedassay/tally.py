@@ -16,7 +16,7 @@ from fedassay.errors import (
     SiteDuplicate,
     SurveyMismatch,
 )
-from fedassay.examples import MOST_NAME, IntArray
+from fedassay.examples import MOST_NAME, FloatArray, IntArray
 from fedassay.files import LARGEST_SAFE_INTEGER
 from fedassay.level_policy import EveryLevel, OneLevel
 from fedassay.report_ids import GrowingIds, ReportIds
@@ -43,6 +43,8 @@ class Tally:
     report_ids: ReportIds = field(default_factory=ReportIds)
     sites: Mapping[str, IntArray] = field(default_factory=dict)
     """The counters of every report by its site's name, where they may be seen; all or none."""
+    moments: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """Sums of moments of sites' metrics, where the survey asks for them."""
 
     def __post_init__(self) -> None:
         _check(self)
@@ -54,6 +56,7 @@ class Tally:
                 "found a larger one. Tally fewer clients at a time."
             )
         self.counters.flags.writeable = False
+        self.moments.flags.writeable = False
 
     def __repr__(self) -> str:
         heard = "/".join(f"{reports:,}" for reports in self.reports)
@@ -65,7 +68,8 @@ class Tally:
         require_type(survey, Survey, "a tally's survey", "fedassay.load reads survey files.")
         hierarchy = survey.hierarchy
         empty = np.zeros(hierarchy.width, dtype=np.int64)
-        return cls(survey.fingerprint, (0,) * hierarchy.levels, empty)
+        moments = np.zeros(survey.moment_words, dtype=np.int64)
+        return cls(survey.fingerprint, (0,) * hierarchy.levels, empty, moments=moments)
 
     @classmethod
     def of(cls, survey: Survey, reports: Iterable[Message]) -> "Tally":
@@ -77,7 +81,8 @@ class Tally:
 
     def __add__(self, other: "Tally") -> "Tally":
         require_type(other, Tally, "what is added to a tally", "Use Tally.of(survey, reports).")
-        if self.fingerprint != other.fingerprint or len(self.counters) != len(other.counters):
+        sizes = [(len(each.counters), len(each.moments)) for each in (self, other)]
+        if self.fingerprint != other.fingerprint or sizes[0] != sizes[1]:
             raise SurveyMismatch(
                 f"tallies add within one survey; found {self.fingerprint.hex()[:12]} and "
                 f"{other.fingerprint.hex()[:12]}. Tally each survey by itself."
@@ -88,6 +93,7 @@ class Tally:
             self.counters + other.counters,
             self.report_ids | other.report_ids,
             self._sites_with(other),
+            self.moments + other.moments,
         )
 
     def _sites_with(self, other: "Tally") -> dict[str, IntArray]:
@@ -99,6 +105,29 @@ class Tally:
         reports = max((a + b for a, b in zip(self.reports, other.reports, strict=True)), default=0)
         return both if len(both) == reports and _may_keep(both, self.counters) else {}
 
+    def without(self, part: "Tally") -> "Tally":
+        """As if the reports of another tally, which are all in this one, had never come."""
+        if self.fingerprint != part.fingerprint:
+            raise SurveyMismatch(
+                f"reports leave the tally of their own survey; found {part.fingerprint.hex()[:12]} "
+                f"and {self.fingerprint.hex()[:12]}. Name reports to this survey."
+            )
+        left = self.report_ids - part.report_ids
+        if len(self.report_ids) - len(left) != len(part.report_ids) or not len(part.report_ids):
+            raise SettingInvalid(
+                "only reports that are in a tally can leave it; found one that is not. Nothing to "
+                "do: it was never counted."
+            )
+        leaving = [own.tobytes() for own in part.sites.values()]
+        return Tally(
+            self.fingerprint,
+            tuple(a - b for a, b in zip(self.reports, part.reports, strict=True)),
+            self.counters - part.counters,
+            left,
+            {name: own for name, own in self.sites.items() if own.tobytes() not in leaving},
+            self.moments - part.moments,
+        )
+
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Tally)
@@ -108,6 +137,7 @@ class Tally:
             and self.report_ids == other.report_ids
             and self.sites.keys() == other.sites.keys()
             and all(np.array_equal(self.sites[name], other.sites[name]) for name in self.sites)
+            and np.array_equal(self.moments, other.moments)
         )
 
     __hash__ = None  # type: ignore[assignment]  # holds an array
@@ -116,6 +146,10 @@ class Tally:
         """The counters as (label x cell) arrays, coarsest level first."""
         self.require(survey)
         return survey.hierarchy.split(self.counters)
+
+    def edges(self, survey: Survey) -> FloatArray:
+        """Between which edges the counters of the finest level lie."""
+        return survey.grid.edges
 
     def clients(self, survey: Survey) -> int:
         """How many reports were counted in all."""
@@ -140,6 +174,7 @@ class Tally:
         counters: IntArray,
         report_ids: ReportIds | None = None,
         sites: Mapping[str, IntArray] | None = None,
+        moments: IntArray | None = None,
         where: str = "tally",
     ) -> "Tally":
         """The tally of a survey from what a stranger may have written in a file."""
@@ -158,8 +193,14 @@ class Tally:
         if isinstance(survey.level_policy, EveryLevel) and len(set(reports)) > 1:
             raise FileInvalid(f"{where}: every report is on every level; the counts differ.")
         ids = ReportIds() if report_ids is None else report_ids
+        words = np.zeros(0, dtype=np.int64) if moments is None else moments
+        if len(words) != survey.moment_words or np.abs(words).max(initial=0) >= 2**31:
+            raise FileInvalid(
+                f"{where}: the survey has {survey.moment_words} sums of moments, below 2^31; found "
+                f"{len(words)}, or a larger one."
+            )
         _check_sites(survey, sites or {}, counters, max(reports), where)
-        tally = cls(survey.fingerprint, tuple(reports), counters, ids, sites or {})
+        tally = cls(survey.fingerprint, tuple(reports), counters, ids, sites or {}, words)
         if len(ids) > tally.clients(survey):
             raise FileInvalid(f"{where}: there are more report ids than reports.")
         return tally
@@ -174,6 +215,7 @@ class TallyBuilder:
         self._reports = list(start.reports)
         self._is_exact = survey.is_exact
         self._counters = start.counters.copy()
+        self._moments = start.moments.copy()
         self._report_ids = GrowingIds(start.report_ids)
         # Whoever may be seen is kept by name, unless some are already unknown.
         known = survey.reports_may_be_seen and len(start.sites) == max(start.reports)
@@ -206,7 +248,10 @@ class TallyBuilder:
         if self._sites is not None and site in self._sites:
             raise SiteDuplicate(_counts_once(site))
         place = self._place(report.level)
-        self._counters[place] = self._sums(report, place)
+        moments = self._moments
+        if isinstance(report, Report):
+            moments = self._with_moments(report)
+        self._counters[place], self._moments = self._sums(report, place), moments
         if report.level is None:
             self._reports = [count + 1 for count in self._reports]
         else:
@@ -237,6 +282,22 @@ class TallyBuilder:
             )
         return sums
 
+    def _with_moments(self, report: Report) -> IntArray:
+        """The sums of moments with this report's in them."""
+        if len(report.moments) != self.survey.moment_words:
+            raise ReportMalformed(
+                f"this survey has {self.survey.moment_words} moments; the report has "
+                f"{len(report.moments)}. Ask the client to send it again."
+            )
+        sums: IntArray = self._moments + report.moments
+        if np.abs(sums).max(initial=0) >= 2**31:
+            raise CountOverflow(
+                f"sums must stay below 2^31; the moments of report {report.report_id.hex()[:12]} "
+                "would take one beyond it, and it is left out. Ask its client whether they are "
+                "true."
+            )
+        return sums
+
     def _place(self, level: int | None) -> slice:
         return slice(None) if level is None else self.survey.hierarchy.counters(level)
 
@@ -248,6 +309,7 @@ class TallyBuilder:
             self._counters.copy(),
             self._report_ids.ids(),
             dict(self._sites or {}),
+            self._moments.copy(),
         )
 
 
@@ -291,6 +353,7 @@ def _check(tally: Tally) -> None:
     fingerprint: Any = tally.fingerprint
     reports_per_level: Any = tally.reports
     counters: Any = tally.counters
+    moments: Any = tally.moments
     fits = (
         isinstance(fingerprint, bytes)
         and len(fingerprint) == 32
@@ -298,6 +361,8 @@ def _check(tally: Tally) -> None:
         and isinstance(counters, np.ndarray)
         and counters.ndim == 1
         and counters.dtype == np.int64
+        and isinstance(moments, np.ndarray)
+        and moments.dtype == np.int64
         and isinstance(tally.report_ids, ReportIds)
     )
     if not fits:

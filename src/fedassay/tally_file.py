@@ -10,6 +10,7 @@ Version 2, little-endian:
     12      h      the header, canonical JSON: format, survey, state, reports, report_ids
                    and, where single reports may be seen, the names of the sites
     ...     8 w    counters, int64, one for each of the survey's w counters
+    ...     8 v    sums of moments, int64, where the survey asks for v of them
     ...     16 n   ids of the n reports that were counted one by one, rising
     ...     8 w s  counters of the s named sites, one after the other
     end-32  32     SHA-256 of everything before it
@@ -91,6 +92,20 @@ class KeptTally:
         self.require_open()
         return replace(self, tally=tally, state=State.COLLECTING)
 
+    def without(self, part: Tally) -> "KeptTally":
+        """The same as if these reports had never come; raises `TallyClosed` once it was released.
+
+        Guarantee: what nobody has seen can be left out; what was published cannot be taken back,
+        and a second sum without the report would be that report.
+        """
+        if self.state is not State.COLLECTING:
+            raise TallyClosed(
+                f"a site may withdraw before the release; this tally is {self.state.value}, and "
+                "what was published cannot be taken back: a second sum without the report would "
+                "show it. Leave the site out of the next survey."
+            )
+        return replace(self, tally=self.tally.without(part))
+
     def require_open(self) -> None:
         """Raise `TallyClosed` unless reports may be added."""
         if self.state is State.COLLECTING or self.survey.reports_may_be_seen:
@@ -145,6 +160,7 @@ class KeptTally:
             _START.pack(MAGIC, _VERSION, bytes(3), len(header)),
             header,
             self.tally.counters.astype("<i8").tobytes(),
+            self.tally.moments.astype("<i8").tobytes(),
             self.tally.report_ids.to_bytes(),
             *(counters.astype("<i8").tobytes() for counters in sites.values()),
         ]
@@ -207,10 +223,11 @@ def _read(stream: BinaryIO, size: int, where: str) -> KeptTally:
     fields.only("format", "survey", "state", "reports", "report_ids", *seen)
     survey = survey_from_json(fields.get("survey"), where=where)
     ids = fields.integer("report_ids", 0, MAX_CLIENTS)
-    width = survey.hierarchy.width
+    width, words = survey.hierarchy.width, survey.hierarchy.width + survey.moment_words
     names = fields.texts("sites", MOST_SITES) if seen else []
-    sums_bytes, ids_bytes = _COUNTER_BYTES * width, REPORT_ID_BYTES * ids
-    body_bytes = sums_bytes * (1 + len(names)) + ids_bytes + _DIGEST_BYTES
+    sums_bytes, ids_bytes = _COUNTER_BYTES * words, REPORT_ID_BYTES * ids
+    sites_bytes = _COUNTER_BYTES * width * len(names)
+    body_bytes = sums_bytes + ids_bytes + sites_bytes + _DIGEST_BYTES
     wanted = len(start) + len(header) + body_bytes
     if size != wanted:
         raise FileInvalid(
@@ -228,11 +245,13 @@ def _read(stream: BinaryIO, size: int, where: str) -> KeptTally:
         report_ids = ReportIds.from_bytes(body[sums_bytes : sums_bytes + ids_bytes])
     except ValueError as error:
         raise FileInvalid(f"{where}: {error}. {_COPY_AGAIN}") from error
+    sums = np.frombuffer(body, "<i8", words).astype(np.int64)
     own = np.frombuffer(body, "<i8", width * len(names), sums_bytes + ids_bytes)
     tally = Tally.checked(
         survey,
         reports=fields.integers("reports", survey.hierarchy.levels),
-        counters=np.frombuffer(body, "<i8", width).astype(np.int64),
+        counters=sums[:width].copy(),
+        moments=sums[width:].copy(),
         report_ids=report_ids,
         sites=dict(zip(names, own.astype(np.int64).reshape(len(names), width), strict=True)),
         where=where,

@@ -12,7 +12,8 @@ A message, little-endian, version 2:
     40      16     report id, random
     56      4      n, the number of items in the body
     60      ...    the body, by encoding:
-                   0: n int32 counters
+                   0: n int32 counters, after them the words of moments where the survey
+                      asks for them
                    2: n locally private reports, each a row of as many bytes as the level's
                       mechanism has them: for oue ceil(d/8), d bits, least significant first,
                       then zeros; for grr 4, a value below d, or d where nothing may be said
@@ -28,7 +29,7 @@ would tell how many cells its client fills.
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -67,9 +68,12 @@ class Report:
     counters: IntArray
     level: int | None = None
     """The one level that the counters are of, or None for all levels."""
+    moments: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """Moments of this site's metrics, where the survey asks for them."""
 
     def __post_init__(self) -> None:
         _check(self, self.counters, kinds="i", dimensions=1)
+        _check(self, self.moments, kinds="i", dimensions=1)
 
     @property
     def reports(self) -> int:
@@ -133,8 +137,8 @@ def encode(message: Message) -> bytes:
     if isinstance(message, Block):
         encoding, items, body = _ROWS, len(message.rows), message.rows.tobytes()
     else:
-        encoding, items = _COUNTERS, len(message.counters)
-        body = message.counters.astype("<i4").tobytes()
+        words = np.concatenate([message.counters, message.moments])
+        encoding, items, body = _COUNTERS, len(words), words.astype("<i4").tobytes()
     level = _ALL_LEVELS if message.level is None else message.level
     header = _HEADER.pack(
         _MAGIC, _VERSION, encoding, level, 0, message.fingerprint, message.report_id, items
@@ -176,13 +180,17 @@ def _decode(header: bytes, rest: bytes, length: int, survey: Survey) -> Message:
     _, _, encoding, level, _, fingerprint, report_id, items = _HEADER.unpack(header)
     if encoding == _ROWS:
         return Block(fingerprint, report_id, _block_rows(body, items, level, survey), level)
-    counters = _counters(body, items, _expected_width(level, survey))
-    return Report(fingerprint, report_id, counters, None if level == _ALL_LEVELS else level)
+    width = _expected_width(level, survey)
+    words = _counters(body, items, width + survey.moment_words)
+    only = None if level == _ALL_LEVELS else level
+    return Report(fingerprint, report_id, words[:width], only, words[width:])
 
 
 def largest_message(survey: Survey) -> int:
     """The most bytes that one message to this survey can have."""
-    body = MAX_BLOCK_BYTES if survey.is_local else 4 * survey.hierarchy.width
+    body = (
+        MAX_BLOCK_BYTES if survey.is_local else 4 * (survey.hierarchy.width + survey.moment_words)
+    )
     return _HEADER.size + body + _CRC_BYTES
 
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from fedassay import Examples, Survey, SystemRandomness, Tally
 from fedassay.client import OPEN_POLICY, answer_counts, make_answer
-from fedassay.client import _cells as cells_of_hits
 from fedassay.cut_levels import MAX_WEIGHT, CutLevels
 from fedassay.errors import SurveyRefused
 from fedassay.examples import ScoredClients
 from fedassay.limits import COUNTER_LIMIT, check_counters, largest_noise
+from fedassay.local_reports import cells_of as cells_of_hits
 from fedassay.mechanisms import Exact
 from fedassay.mechanisms.polya import Polya
 from fedassay.randomness import SimulatedRandomness

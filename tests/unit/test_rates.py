@@ -37,6 +37,14 @@ def test_every_buckets_size_is_three_deviations_clear_of_its_noise(sd: float) ->
             assert sizes[first:stop].sum() < 3.0 * sd * np.sqrt(2.0 * (stop - first))
 
 
+def test_a_tail_that_takes_all_rows_of_the_last_bucket_joins_the_one_before() -> None:
+    """Whole noise may add up to minus the last bucket: a rate of nothing is none."""
+    counts = np.array([[50.0, 40.0, 30.0, -30.0], [10.0, 20.0, 30.0, -30.0]])
+    model = TreeNoise(Hierarchy.flat(4), (np.full((2, 4), 1.0),))
+    rates = bucket_rates(ScoreHistogram(np.linspace(0.0, 1.0, 5), counts, model))
+    assert rates.totals.tolist() == [60.0, 60.0]
+
+
 def test_a_rates_noise_is_that_of_positives_less_the_expected_share() -> None:
     """Var[positives - r total] = ((1 - r)^2 + r^2) v for labels that err apart."""
     histogram = noisy(10.0, cells=16)

@@ -215,8 +215,11 @@ def _clear_boundaries(histogram: ScoreHistogram) -> IntArray:
         if size > 0.0 and size >= CLEAR * sqrt(histogram.noise.variance(weights)):
             kept.append(bucket + 1)
             weights[:] = 0.0
-    # What is left at the end is not clear of noise on its own.
-    return np.array([*(kept[:-1] if len(kept) > 1 else kept), histogram.buckets])
+    # What is left at the end is not clear of noise on its own, and may take the last one's rows.
+    starts = kept[:-1] if len(kept) > 1 else kept
+    while len(starts) > 1 and totals[starts[-1] :].sum() <= 0.0:
+        starts.pop()
+    return np.array([*starts, histogram.buckets])
 
 
 def _thinned(histogram: ScoreHistogram, boundaries: IntArray, most: int) -> IntArray:

@@ -6,12 +6,14 @@ from typing import Annotated
 import click
 import typer
 
-from fedassay.assessment import Assessment, estimates_json
+from fedassay.assessment import Assessment
 from fedassay.calibration import METHODS, Calibrator, Method, ece, fit
 from fedassay.cli import columns
 from fedassay.cli.console import err, plain, progress
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
+from fedassay.cli.sites import recalibration_of
 from fedassay.estimate import Estimate
+from fedassay.estimate_json import estimates_json
 from fedassay.tables.sources import row_count
 from fedassay.tables.writing import apply_file
 
@@ -66,6 +68,7 @@ def calibrate(
     if tested is not None:
         errors["test_ece"] = ece(tested)
         errors["test_ece_calibrated"] = ece(tested, calibrator=calibrator)
+    advice, advised = recalibration_of(loaded)
     voice.result(
         {
             "format": CALIBRATION_FORMAT,
@@ -74,6 +77,7 @@ def calibrate(
             "reason": calibrator.reason,
             "values": len(calibrator.values),
             **estimates_json(errors),
+            **advised,
         }
     )
     voice.say(
@@ -83,6 +87,8 @@ def calibrate(
     if tested is not None:
         voice.say(f"On the test clients: {_shown(errors['test_ece'])}")
         voice.say(f"On the test clients, calibrated: {_shown(errors['test_ece_calibrated'])}")
+    for line in advice:
+        voice.say(line)
     if calibrator.reason and not quiet:
         err.print(calibrator.reason, markup=False, soft_wrap=True)
 

@@ -76,12 +76,19 @@ def estimates_table(
 
     With several trials, their mean absolute error stands beside the last one's.
     """
+    return figures_table(
+        estimate_header(exact=exact, trials=len(trials)),
+        estimate_rows(estimates, exact=exact, trials=trials, headings=headings(estimates)),
+    )
+
+
+def figures_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """A table whose first column are names, to the left, and all others figures, to the right."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    metric, *figures = estimate_header(exact=exact, trials=len(trials))
-    table.add_column(metric, no_wrap=True)
+    name, *figures = header
+    table.add_column(name, no_wrap=True)
     for title in figures:
         table.add_column(title, justify="right", no_wrap=True)
-    above = headings(estimates)
-    for row in estimate_rows(estimates, exact=exact, trials=trials, headings=above):
-        table.add_row(*row)
+    for row in rows:
+        table.add_row(*map(cell, row))
     return table

@@ -80,11 +80,28 @@ ColludersOption = Annotated[
         rich_help_panel=SHAPE,
     ),
 ]
+SmallestCellOption = Annotated[
+    int | None,
+    typer.Option(
+        "--smallest-cell",
+        metavar="K",
+        help="Publish no exact count below K of either label (default 10; 0: any).",
+        rich_help_panel=SHAPE,
+    ),
+]
 SumOnlyOption = Annotated[
     bool,
     typer.Option(
         "--sum-only",
         help="Under site privacy: let nobody see more than the sum over sites.",
+        rich_help_panel=SHAPE,
+    ),
+]
+SiteMomentsOption = Annotated[
+    bool,
+    typer.Option(
+        "--site-moments",
+        help="Under secure privacy: let sites add moments, so that their spread shows.",
         rich_help_panel=SHAPE,
     ),
 ]

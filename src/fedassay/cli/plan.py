@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fedassay.cli import columns, options
-from fedassay.cli.console import err, plain
+from fedassay.cli.console import err, figures_table, plain
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
 from fedassay.errors import SettingInvalid
 from fedassay.mechanisms import Privacy
@@ -32,7 +32,9 @@ from fedassay.planning.plan import (
 from fedassay.planning.request import Preset, Steps, SurveyRequest
 from fedassay.planning.search import design_survey
 from fedassay.planning.solve import Target, predicted
+from fedassay.planning.validation import parse_widths
 from fedassay.report.plan_chart import write_plan_plot
+from fedassay.sites.sample_size import IntervalWidths
 
 
 def plan(
@@ -65,12 +67,26 @@ def plan(
     power: Annotated[
         float, typer.Option(metavar="P", help="Chance to see a difference between two models.")
     ] = 0.8,
+    widths: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A=W,...",
+            help="Widths of intervals that rows are found for: oe, slope, c_statistic, "
+            "net_benefit.",
+        ),
+    ] = None,
+    tau: Annotated[
+        float | None,
+        typer.Option(metavar="T", help="How much sites differ in ROC AUC, on the logit scale."),
+    ] = None,
     threshold: options.ThresholdOption = None,
     preset: options.PresetOption = Preset.DEFAULT,
     steps: options.StepsOption = Steps.AUTO,
     minimum_reports: options.MinimumOption = None,
     colluders: options.ColludersOption = 0,
+    smallest_cell: options.SmallestCellOption = None,
     sum_only: options.SumOnlyOption = False,
+    site_moments: options.SiteMomentsOption = False,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw error against clients.")
     ] = None,
@@ -100,6 +116,8 @@ def plan(
 
       fedassay plan --clients 50000 --reference train.parquet -o survey.json
 
+      fedassay plan --clients 12 --examples 6000 --widths oe=0.2,c_statistic=0.05 --tau 0.2
+
       fedassay plan --privacy local --epsilon 5 --clients 200000 --pipeline evaluation,calibration=2
     """
     thresholds = tuple(dict.fromkeys(threshold or (0.5,)))
@@ -113,6 +131,8 @@ def plan(
             DEFAULT_ERROR if target_error is None else target_error,
         ),
         power,
+        IntervalWidths() if widths is None else parse_widths(widths),
+        tau,
     )
     tables = columns.TableOptions(
         score=score,
@@ -136,7 +156,9 @@ def plan(
         reference=tables.reference(reference),
         minimum_reports=minimum_reports,
         colluders=colluders,
+        smallest_cell=smallest_cell,
         sum_only=sum_only,
+        site_moments=site_moments,
     )
     check_start(request, target_error)
     if pipeline is not None:
@@ -278,15 +300,14 @@ def print_plan(made: Plan, voice: Voice) -> None:
         )
     voice.say()
     voice.say(Text(made.verdict, style="green" if made.is_enough else "yellow"))
+    voice.say("\nRows for 95 % intervals of a wanted width (--widths), from sampling alone:\n")
+    needs = made.needs
+    voice.say(figures_table(*needs.table()))
+    voice.say(f"\n{needs.sentence()}")
+    if needs.sites is not None:
+        voice.say(f"{needs.sites}")
 
 
 def predictions_table(forecasts: dict[str, ErrorForecast]) -> Table:
     """Predicted errors by cause, and the 95 % half-width."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    metric, *figures = forecast_header()
-    table.add_column(metric, no_wrap=True)
-    for title in figures:
-        table.add_column(title, justify="right", no_wrap=True)
-    for row in forecast_rows(forecasts):
-        table.add_row(*row)
-    return table
+    return figures_table(forecast_header(), forecast_rows(forecasts))

@@ -7,16 +7,24 @@ from typing import Annotated, Any
 
 import typer
 
-from fedassay.assessment import Assessment, estimates_json
+from fedassay.assessment import Assessment
 from fedassay.cli import options
 from fedassay.cli.console import err, estimates_table
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
+from fedassay.cli.sites import (
+    SiteQuestions,
+    WantedOption,
+    recalibration_of,
+    say_sites,
+    sites_content,
+)
 from fedassay.errors import SettingInvalid
+from fedassay.estimate_json import estimates_json
 from fedassay.estimate_table import reasons
 from fedassay.metrics.manipulation import manipulation
 from fedassay.metrics.named import check_metric, metric_at
 from fedassay.planning.request import check_thresholds
-from fedassay.report.charts import write_plots
+from fedassay.report.charts import write_forest, write_plots
 from fedassay.tally_file import KeptTally, is_tally_file
 
 SHOWN_FORMAT = "fedassay.assessment-shown/1"
@@ -29,6 +37,10 @@ def show(
     ],
     threshold: options.ThresholdOption = None,
     metric: options.MetricOption = None,
+    wanted: WantedOption = None,
+    plot_sites: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw a forest plot of ROC AUC by site.")
+    ] = None,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw ROC and precision-recall curves.")
     ] = None,
@@ -50,6 +62,8 @@ def show(
 
       fedassay show assessment.json --plot curves.png
 
+      fedassay show assessment.json --wanted roc_auc=0.8 --plot-sites forest.png
+
       fedassay show assessment.json --liar 500
 
       fedassay show study.tally
@@ -68,10 +82,18 @@ def show(
     if plot is not None:
         check_output(plot, file, force=force)
         write_plots(assessment, plot)
+    if plot_sites is not None:
+        check_output(plot_sites, file, plot, force=force)
+        write_forest(assessment, plot_sites)
+    asked = SiteQuestions.asked(thresholds, more, wanted)
+    between = sites_content(assessment.sites, asked) if as_json else {}
+    advice, advised = recalibration_of(assessment)
     ranges = {} if liar is None else _ranges(assessment, liar)
     moved = {"manipulation": {"rows": liar, "ranges": ranges}} if ranges else {}
-    voice.result({"format": SHOWN_FORMAT, **assessment_content(assessment, more), **moved})
-    say_assessment(voice, assessment, more)
+    content = assessment_content(assessment, more)
+    voice.result({"format": SHOWN_FORMAT, **content, **between, **advised, **moved})
+    say_assessment(voice, assessment, more, asked)
+    voice.say("\n" + "\n".join(advice))
     if ranges:
         voice.say(
             f"\nWith up to {liar:,} false rows more, wherever they hurt most, each metric lies "
@@ -79,22 +101,30 @@ def show(
         )
         for name, (low, high) in ranges.items():
             voice.say(f"  {name:24} {low:.4f} to {high:.4f}")
-    if plot is not None:
-        voice.say(f"\nWrote {plot}.")
+    for drawn in (plot, plot_sites):
+        if drawn is not None:
+            voice.say(f"\nWrote {drawn}.")
 
 
-def say_assessment(voice: Voice, assessment: Assessment, more: Sequence[str] = ()) -> None:
-    """Print the table of estimates, and why some have no value."""
+def say_assessment(
+    voice: Voice,
+    assessment: Assessment,
+    more: Sequence[str] = (),
+    questions: SiteQuestions | None = None,
+) -> None:
+    """Print the table of estimates, why some have no value, and what is known of sites."""
     estimates = assessment.estimates() | {name: assessment[name] for name in more}
     histogram = assessment.histogram()
     voice.say(
         f"{assessment.reports:,} reports, {histogram.total:,.0f} examples, "
-        f"{histogram.buckets:,} buckets. {assessment.guarantee.sentence()}\n"
+        f"{histogram.buckets:,} buckets. {assessment.guarantee.sentence()}"
+        f"{assessment.cells_note}\n"
     )
     voice.say(estimates_table(estimates))
     if not (voice.as_json or voice.quiet):
         for reason in reasons(estimates):
             err.print(reason, style="red", markup=False, soft_wrap=True)
+    say_sites(voice, assessment.sites, questions or SiteQuestions(assessment.thresholds))
 
 
 def assessment_content(assessment: Assessment, more: Sequence[str] = ()) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """`fedassay simulate`: would a federation over this table give good answers?"""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -10,19 +10,27 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from fedassay.assessment import Assessment, estimates_json
+from fedassay.assessment import Assessment
 from fedassay.cli import columns, options
 from fedassay.cli.console import err, estimates_table, plain, progress
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
+from fedassay.cli.sites import SiteQuestions, WantedOption, say_sites, sites_content
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.estimate import Estimate
+from fedassay.estimate_json import estimates_json
 from fedassay.estimate_table import reasons
 from fedassay.examples import ScoredClients
 from fedassay.files import write_json
 from fedassay.mechanisms import Keep, Privacy, Unit, UnitKind
 from fedassay.metrics.exact_rows import row_metrics
 from fedassay.metrics.named import check_metric, metric_at
-from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest
+from fedassay.planning.request import (
+    LevelChoice,
+    Preset,
+    Steps,
+    SurveyRequest,
+    simulated_smallest,
+)
 from fedassay.planning.search import (
     SurveyDesign,
     design_survey,
@@ -36,6 +44,7 @@ from fedassay.simulation.simulate import (
     counted_rows,
     rows_counted,
 )
+from fedassay.simulation.site_rows import adds_moments, check_shown, shown_sites
 from fedassay.simulation.two_steps import assess_cohort
 from fedassay.tables.reading import read_clients
 from fedassay.tables.sources import row_count
@@ -55,7 +64,7 @@ _EXAMPLES = """
 
   fedassay simulate scores.csv --client hospital --threshold 0.3 --json
 
-  fedassay simulate scores.csv --client hospital --privacy site --epsilon 1
+  fedassay simulate scores.csv --client hospital --privacy site --epsilon 1 --wanted roc_auc=0.8
 
   fedassay simulate s.csv --client site --unit patient --patient id --max-examples 3
 
@@ -102,7 +111,22 @@ def simulate_command(
     keep: options.KeepOption = Keep.RANDOM,
     minimum_reports: options.MinimumOption = None,
     colluders: options.ColludersOption = 0,
+    smallest_cell: options.SmallestCellOption = None,
     sum_only: options.SumOnlyOption = False,
+    wanted: WantedOption = None,
+    show_sites: Annotated[
+        bool,
+        typer.Option(
+            "--show-sites", help="Under secure privacy: as if sites let their own counts be seen."
+        ),
+    ] = False,
+    site_moments: Annotated[
+        bool | None,
+        typer.Option(
+            help="Under secure privacy: let sites add moments (default: from 5 to 200 sites).",
+            rich_help_panel=options.SHAPE,
+        ),
+    ] = None,
     reference: options.ReferenceOption = None,
     preset: options.PresetOption = Preset.DEFAULT,
     steps: options.StepsOption = Steps.AUTO,
@@ -171,10 +195,24 @@ def simulate_command(
         unit=asked_unit,
         minimum_reports=minimum_reports,
         colluders=colluders,
+        smallest_cell=simulated_smallest(preset, height, smallest_cell),
         sum_only=sum_only,
     )
     check_sites(privacy, cohort)
-    design = design_survey(request)
+    if show_sites:
+        check_shown(request, cohort)
+    asked = SiteQuestions.asked(thresholds, more, wanted)
+    moments = adds_moments(request, cohort, site_moments)
+    if not (show_sites or moments or (privacy is Privacy.SITE and not sum_only)):
+        asked.fitting(None)
+    design = design_survey(replace(request, site_moments=moments))
+    shown = shown_sites(design.survey, cohort, design.decode_options) if show_sites else None
+    between: list[dict[str, Any]] = []
+
+    def after_trial(assessment: Assessment) -> None:
+        wants_all = as_json or out_dir is not None
+        between.append(sites_content(shown or assessment.sites, asked) if wants_all else {})
+
     results, last = run_trials(
         design,
         cohort,
@@ -183,6 +221,7 @@ def simulate_command(
         seed=seed,
         each_client=each_client,
         more=more,
+        after_trial=after_trial,
     )
     tested = calibrate_half(request, cohort, seed=seed) if calibrate else None
     content: dict[str, Any] = {
@@ -193,7 +232,10 @@ def simulate_command(
         "steps": last.steps,
         "guarantee": last.guarantee.sentence(),
         "exact": exact,
-        "trials": [estimates_json(result) for result in results],
+        "trials": [
+            {**estimates_json(result), **sites}
+            for result, sites in zip(results, between, strict=True)
+        ],
         "seconds": perf_counter() - started,
     }
     if tested is not None:
@@ -202,6 +244,7 @@ def simulate_command(
         save_results(out_dir, content, last)
     voice.result(content)
     print_results(voice, cohort, results, exact, last)
+    say_sites(voice, shown or last.sites, asked)
     if tested is not None:
         print_calibration(voice, tested)
     if out_dir is not None:
@@ -221,6 +264,7 @@ def run_trials(
     seed: int | None,
     each_client: bool,
     more: Sequence[str] = (),
+    after_trial: Callable[[Assessment], None] = lambda _: None,
 ) -> tuple[list[dict[str, Estimate]], Assessment]:
     """Run the federation several times; returns all estimates, and the last assessment."""
     results = []
@@ -240,6 +284,7 @@ def run_trials(
             if not each_client:
                 advance(1)
             results.append(last.estimates() | {name: last[name] for name in more})
+            after_trial(last)
     return results, last
 
 
@@ -307,7 +352,7 @@ def print_results(
     """Print the last trial's estimates beside the exact values."""
     survey, rows = assessment.survey, len(cohort.examples)
     held = "each row a client" if cohort.client_of_row is None else f"{cohort.clients:,} clients"
-    voice.say(f"{rows:,} rows, {held}. {assessment.guarantee.sentence()}")
+    voice.say(f"{rows:,} rows, {held}. {assessment.guarantee.sentence()}{assessment.cells_note}")
     if assessment.steps > 1:
         voice.say(
             "The first survey found where the scores lie, the second asked there; both are read "

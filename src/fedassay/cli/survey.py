@@ -56,7 +56,9 @@ def new_survey(
     threshold: options.ThresholdOption = None,
     minimum_reports: options.MinimumOption = None,
     colluders: options.ColludersOption = 0,
+    smallest_cell: options.SmallestCellOption = None,
     sum_only: options.SumOnlyOption = False,
+    site_moments: options.SiteMomentsOption = False,
     unit: options.UnitOption = UnitKind.EXAMPLE,
     max_examples: options.MaxExamplesOption = 1,
     keep: options.KeepOption = Keep.RANDOM,
@@ -104,6 +106,7 @@ def new_survey(
         ledger, data_id, window=window, group=group, who=who, again=again, witness=witness
     )
     check_output(output, reference, model, after, *accounts.files_of(account), force=force)
+    request = SurveyRequest()
     if after is not None:
         _check_after(context)
         survey = make_survey(after=after, clients=clients, thresholds=threshold or ())
@@ -133,7 +136,9 @@ def new_survey(
             unit=Unit(unit, max_examples, keep),
             minimum_reports=minimum_reports,
             colluders=colluders,
+            smallest_cell=smallest_cell,
             sum_only=sum_only,
+            site_moments=site_moments,
             allow_empty=allow_empty,
             level_by_hash=level_by_hash,
             model_digest=None if model is None else options.file_digest(model),
@@ -148,6 +153,11 @@ def new_survey(
         f"Wrote {output}: {survey.grid.cells:,} cells in {survey.hierarchy.levels} "
         f"level(s), fingerprint {survey.fingerprint.hex()[:12]}.\n{survey.guarantee.sentence()}"
     )
+    if survey.smallest_cell and after is None and examples is None:
+        voice.say(
+            f"Its cells are sized for {request.rows_expected:,} rows in all; say how many there "
+            "are with --examples."
+        )
     if isinstance(survey.step, FirstOfTwo):
         voice.say(
             f"A second survey follows, when this one is answered: fedassay tally {output} "
@@ -216,9 +226,11 @@ def survey_content(survey: Survey) -> dict[str, Any]:
         "unit": survey.unit.to_json(),
         "minimum_reports": survey.minimum_reports,
         "colluders": survey.colluders,
+        "smallest_cell": survey.smallest_cell,
         "allow_empty": survey.allow_empty,
         "model_digest": survey.model_digest,
         "sum_only": survey.sum_only,
+        "moments": None if survey.moments is None else survey.moments.to_json(),
         "cells_per_level": list(survey.hierarchy.cells_per_level),
         "mechanisms": [mechanism.kind for mechanism in survey.mechanisms],
         "guarantee": survey.guarantee.sentence(),

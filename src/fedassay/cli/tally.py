@@ -12,6 +12,7 @@ from fedassay.cli import options
 from fedassay.cli.console import err, progress
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
 from fedassay.cli.show import assessment_content, say_assessment
+from fedassay.cli.sites import SiteQuestions, sites_content
 from fedassay.cli.survey import SurveyArgument
 from fedassay.engines.report_files import Collected, collect, report_files
 from fedassay.errors import FileInvalid, SettingInvalid, SurveyMismatch, TooFewReports
@@ -190,7 +191,7 @@ def merge(
         f"Wrote {output}: {whole.reports:,} reports of {len(parts)} tallies, unreleased. "
         "Keep it private."
     )
-    voice.result({"format": TALLIED_FORMAT, "tally": str(output), **_kept_content(whole)})
+    voice.result({"format": TALLIED_FORMAT, "tally": str(output), **kept_content(whole)})
 
 
 def _tally_place(output: Path | None, collect_in: Path | None, source: Path | None) -> Path:
@@ -283,7 +284,7 @@ def _content(place: Path, kept: KeptTally, collected: Collected) -> dict[str, An
     return {
         "format": TALLIED_FORMAT,
         "tally": str(place),
-        **_kept_content(kept),
+        **kept_content(kept),
         "counted": collected.counted,
         "already_there": collected.already_there,
         "rejected": collected.rejected,
@@ -291,7 +292,8 @@ def _content(place: Path, kept: KeptTally, collected: Collected) -> dict[str, An
     }
 
 
-def _kept_content(kept: KeptTally) -> dict[str, Any]:
+def kept_content(kept: KeptTally) -> dict[str, Any]:
+    """How far a tally is, in JSON's terms."""
     return {
         "survey": kept.survey.fingerprint.hex(),
         "state": kept.state.value,
@@ -302,4 +304,6 @@ def _kept_content(kept: KeptTally) -> dict[str, Any]:
 
 def _estimates(assessment: Assessment) -> dict[str, Any]:
     content = assessment_content(assessment)
-    return {name: content[name] for name in ("guarantee", "examples", "buckets", "estimates")}
+    between = sites_content(assessment.sites, SiteQuestions(assessment.thresholds))
+    shown = ("guarantee", "examples", "buckets", "estimates")
+    return {**{name: content[name] for name in shown}, **between}

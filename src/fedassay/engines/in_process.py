@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from fedassay.client import OPEN_POLICY, Answer, ClientPolicy, answer_counts
 from fedassay.errors import ReportMalformed
 from fedassay.examples import IntArray, ScoredClients
@@ -16,6 +18,7 @@ from fedassay.secagg.server import Outcome, Outgoing, SecAggServer
 from fedassay.secagg.state import Stage
 from fedassay.secagg.terms import Terms
 from fedassay.simulation.simulate import clients, limited
+from fedassay.sites.moment_words import moment_words
 from fedassay.survey import Survey
 from fedassay.tally import Tally
 
@@ -95,7 +98,7 @@ def tally_of(survey: Survey, outcome: Outcome) -> Tally:
     """The tally that a round's sum is; a sum that cannot be is a `ReportMalformed`."""
     levels = survey.hierarchy.levels
     reports = tuple(outcome.total[:levels].tolist())
-    counters = outcome.total[levels:]
+    counters, moments = np.split(outcome.total[levels:], [survey.hierarchy.width])
     survivors = len(outcome.survivors)
     expected = (
         reports == (survivors,) * levels
@@ -108,7 +111,7 @@ def tally_of(survey: Survey, outcome: Outcome) -> Tally:
             "are never negative; this sum does not fit, so a client sent a false vector. "
             "Start a new round; secure aggregation cannot tell which client it was."
         )
-    return Tally(survey.fingerprint, reports, counters.copy())
+    return Tally(survey.fingerprint, reports, counters.copy(), moments=moments.copy())
 
 
 def _still(outgoing: Outgoing, stage: Stage, stays: Callable[[str, Stage], bool]) -> Outgoing:
@@ -117,5 +120,10 @@ def _still(outgoing: Outgoing, stage: Stage, stays: Callable[[str, Stage], bool]
 
 def _answering(survey: Survey, counts: IntArray, randomness: Randomness) -> Callable[[], Answer]:
     return lambda: answer_counts(
-        survey, counts, randomness=randomness, policy=OPEN_POLICY, rows_limited=True
+        survey,
+        counts,
+        randomness=randomness,
+        policy=OPEN_POLICY,
+        rows_limited=True,
+        moments=moment_words,
     )

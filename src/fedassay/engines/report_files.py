@@ -17,6 +17,7 @@ from fedassay.files import write_whole
 from fedassay.ledger.account import TableAccount
 from fedassay.patient_rows import limits_patients
 from fedassay.randomness import Randomness
+from fedassay.sites.moment_words import moment_words
 from fedassay.survey import Survey
 from fedassay.tables.reading import Columns, Progress, count_file, count_patients_file
 from fedassay.tables.split_rows import count_split_file, splits_rows
@@ -63,6 +64,7 @@ def answer_file(
         client_id=client_id,
         account=account,
         rows_limited=True,
+        moments=moment_words,
     )
 
 

@@ -9,6 +9,7 @@ from fedassay.level_policy import EveryLevel, LevelPolicy, OneLevel
 from fedassay.mechanisms import Exact, Law, Polya, Privacy, RandomizedResponse, UnaryEncoding
 from fedassay.planning.request import LevelChoice, Preset, SurveyRequest
 from fedassay.survey import Survey
+from fedassay.survey_moments import FEWEST_HONEST, SiteMoments
 
 
 def build_survey(
@@ -62,15 +63,19 @@ def rebuilt_survey(request: SurveyRequest, like: Survey) -> Survey:
 
 
 def _secure(request: SurveyRequest, grid: Grid, hierarchy: AnyLevels) -> Survey:
+    moments = SiteMoments.for_sites(request.clients) if request.site_moments else None
+    fewest = 2 if moments is None else FEWEST_HONEST + request.colluders
     return Survey(
         privacy=request.privacy,
         grid=grid,
         hierarchy=hierarchy,
         mechanisms=(Exact(),) * hierarchy.levels,
         unit=request.unit,
-        minimum_reports=2 if request.minimum_reports is None else request.minimum_reports,
+        minimum_reports=fewest if request.minimum_reports is None else request.minimum_reports,
         colluders=request.colluders,
         model_digest=request.model_digest,
+        smallest_cell=request.smallest,
+        moments=moments,
     )
 
 

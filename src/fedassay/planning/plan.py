@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from fedassay.checks import require_type
+from fedassay.checks import require_number, require_type
 from fedassay.errors import SettingInvalid, TargetImpossible
 from fedassay.metrics.named import OVERALL, threshold_of
 from fedassay.planning.forecast import (
@@ -35,7 +35,9 @@ from fedassay.planning.solve import (
     epsilon_needed,
     rows_needed,
 )
+from fedassay.planning.validation import ValidationNeeds, validation_needs
 from fedassay.presentation import aligned, html_table, html_text
+from fedassay.sites.sample_size import IntervalWidths, require_positive
 from fedassay.survey import Survey
 
 PLAN_FORMAT = "fedassay.plan/1"
@@ -52,10 +54,17 @@ class Goal:
 
     target: Target = Target("roc_auc", DEFAULT_ERROR)
     power: float = 0.8
+    widths: IntervalWidths = IntervalWidths()
+    """How wide a validation study's intervals may be."""
+    tau: float | None = None
+    """How much sites differ in ROC AUC, on the logit scale; None for what others found."""
 
     def __post_init__(self) -> None:
         require_type(self.target, Target, "a goal's target", 'Write Target("roc_auc", 0.01).')
         check_power(self.power)
+        require_type(self.widths, IntervalWidths, "the widths", "Write IntervalWidths(oe=0.5).")
+        if self.tau is not None:
+            require_positive(require_number(self.tau, "tau"), "tau")
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
@@ -94,6 +103,18 @@ class Plan:
     def survey(self) -> Survey:
         """The survey to hand out."""
         return self.design.survey
+
+    @property
+    def needs(self) -> ValidationNeeds:
+        """Rows for intervals of a wanted width, and sites to see that they differ."""
+        points = (threshold_of(name) for name in self.forecasts)
+        return validation_needs(
+            self.request,
+            widths=self.goal.widths,
+            threshold=next((point for point in points if point is not None), None),
+            tau=self.goal.tau,
+            power=self.goal.power,
+        )
 
     @property
     def central(self) -> ErrorForecast:
@@ -179,6 +200,7 @@ class Plan:
                 "rows": self.enough_rows,
                 "epsilon": None if self.enough_epsilon is None else str(self.enough_epsilon),
             },
+            "validation": self.needs.to_json(),
             "assumed": assumptions(self.request),
         }
 

@@ -1,6 +1,7 @@
 """Curves of an assessment as one picture."""
 
 from pathlib import Path
+from typing import Any
 
 from fedassay.assessment import Assessment
 from fedassay.errors import FileInvalid
@@ -20,6 +21,23 @@ def write_plots(assessment: Assessment, path: Path) -> None:
     histogram = assessment.histogram()
     RocCurveDisplay.from_histogram(histogram, ax=left)
     PrecisionRecallDisplay.from_histogram(histogram, ax=right)
+    _save(figure, path)
+
+
+def write_forest(assessment: Assessment, path: Path, metric: str = "roc_auc") -> None:
+    """Draw every site with its interval, the mean, and what a new site may show."""
+    with needed_for("drawing"):
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+    sites = 0 if assessment.sites is None else len(assessment.site_histograms())
+    figure = Figure(figsize=(8, 1.5 + 0.24 * (sites + 2)), layout="constrained")
+    FigureCanvasAgg(figure)
+    assessment.plot_sites(metric, ax=figure.subplots())
+    _save(figure, path)
+
+
+def _save(figure: Any, path: Path) -> None:
     try:
         figure.savefig(path, dpi=150)
     except OSError as error:

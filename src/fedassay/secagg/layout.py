@@ -1,4 +1,4 @@
-"""A report as the vector that is summed: reports on each level, then all counters."""
+"""A report as the vector that is summed: reports on each level, all counters, moments."""
 
 import numpy as np
 
@@ -25,7 +25,7 @@ def vector_of(survey: Survey, answer: Answer) -> IntArray:
     vector = np.zeros(words(survey), dtype=np.int64)
     if report.level is None:
         vector[:levels] = 1
-        vector[levels:] = report.counters
+        vector[levels:] = np.concatenate([report.counters, report.moments])
     else:
         vector[report.level] = 1
         vector[levels:][survey.hierarchy.counters(report.level)] = report.counters

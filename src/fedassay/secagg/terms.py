@@ -176,8 +176,8 @@ class Terms:
 
 
 def words(survey: Survey) -> int:
-    """Words of a survey's vector: reports on each level, then all counters."""
-    return survey.hierarchy.levels + survey.hierarchy.width
+    """Words of a survey's vector: reports on each level, all counters, and sites' moments."""
+    return survey.hierarchy.levels + survey.hierarchy.width + survey.moment_words
 
 
 def required_survivors(survey: Survey) -> int:

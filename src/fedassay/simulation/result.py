@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
 
 import numpy as np
 
-from fedassay.assessment import Assessment, tracker_name
+from fedassay.assessment import Assessment
+from fedassay.estimate_json import tracker_name
 from fedassay.estimate_table import Exact
 from fedassay.examples import ScoredClients
 from fedassay.mechanisms import Keep
@@ -14,6 +16,7 @@ from fedassay.planning.search import SurveyDesign
 from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation.simulate import rows_counted
 from fedassay.simulation.two_steps import assess_cohort
+from fedassay.sites.between import BetweenSites, SeenSites
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -27,6 +30,13 @@ class SimulatedAssessment(Assessment):
     """How many of the rows the unit of privacy lets count."""
     clients: int | None = None
     """How many clients hold the rows; None where each row is one."""
+    shown: SeenSites | None = None
+    """Sites by their exact counts, as if each allowed that."""
+
+    @cached_property
+    def sites(self) -> BetweenSites | None:
+        """Its sites: shown, seen, or by sums of moments; None where neither may be known."""
+        return super().sites if self.shown is None else self.shown
 
     @property
     def exact(self) -> Exact | None:
@@ -37,7 +47,7 @@ class SimulatedAssessment(Assessment):
     def headline(self) -> str:
         """What was simulated, and under which promise."""
         held = "each row a client" if self.clients is None else f"{self.clients:,} clients"
-        line = f"{self.rows:,} rows, {held}. {self.guarantee.sentence()}"
+        line = f"{self.rows:,} rows, {held}. {self.guarantee.sentence()}{self.cells_note}"
         if self.counted < self.rows:
             unit = self.survey.unit
             most, kind = 1 if self.survey.is_local else unit.max_examples, unit.kind.value
@@ -65,6 +75,7 @@ def simulated_assessment(
     *,
     thresholds: tuple[float, ...],
     seed: int | None,
+    shown: SeenSites | None = None,
 ) -> SimulatedAssessment:
     """One federation over the rows, as `fedassay simulate` runs its first trial."""
     (sequence,) = np.random.SeedSequence(seed).spawn(1)
@@ -80,4 +91,5 @@ def simulated_assessment(
         rows=len(cohort.examples),
         counted=rows_counted(design.survey, cohort),
         clients=None if cohort.client_of_row is None else cohort.clients,
+        shown=shown,
     )

@@ -1,7 +1,7 @@
 """A whole federation in one process."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from itertools import pairwise
 
@@ -17,6 +17,7 @@ from fedassay.level_policy import OneLevel
 from fedassay.mechanisms import Keep, Privacy, Unit, UnitKind
 from fedassay.patient_rows import check_patients, kept_rows, most_of_a_patient
 from fedassay.randomness import Randomness, SimulatedRandomness
+from fedassay.sites.moment_words import moment_words
 from fedassay.survey import Survey
 from fedassay.tally import MOST_SITE_COUNTERS, MOST_SITES, Tally, TallyBuilder
 from fedassay.wire import messages
@@ -52,7 +53,17 @@ def tally_clients(
     # the grid finds leaf cells, for the clients that report on each level,
     leaves, reports = _leaves_per_level(survey, cohort, generator)
     # levels sum cells up, mechanisms randomise what clients send, and the tally is what arrives.
-    return randomised(survey, leaves, reports=reports, generator=generator)
+    tally = randomised(survey, leaves, reports=reports, generator=generator)
+    return replace(tally, moments=_moments(survey, cohort))
+
+
+def _moments(survey: Survey, cohort: ScoredClients) -> IntArray:
+    """What sites add beside their counts; nothing where a client is a single row."""
+    sums = np.zeros(survey.moment_words, dtype=np.int64)
+    if survey.moments is not None and cohort.client_of_row is not None:
+        for examples in clients(cohort):
+            sums += moment_words(survey, survey.grid.count(examples))
+    return sums
 
 
 def check_sites(privacy: Privacy, cohort: ScoredClients) -> None:
@@ -190,7 +201,8 @@ def tally_each_client(
         cohort = limited(survey, cohort, randomness=randomness)
     for number, examples in enumerate(clients(cohort)):
         counts = survey.grid.count(examples)
-        sent = BytesIO(make_answer(survey, counts, randomness=randomness).to_bytes())
+        made = make_answer(survey, counts, randomness=randomness, moments=moment_words)
+        sent = BytesIO(made.to_bytes())
         for message in messages(sent, survey):
             builder.add(message, name=site_name(cohort, number))
         if progress is not None:

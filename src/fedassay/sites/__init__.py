@@ -1,5 +1,6 @@
 """What differs between sites: effects, random effects, prediction intervals, secure moments."""
 
+from fedassay.sites.between import BetweenSites, SeenSite, SeenSites, SummedSites
 from fedassay.sites.displays import ForestDisplay
 from fedassay.sites.effects import (
     Scale,
@@ -45,6 +46,7 @@ from fedassay.sites.sample_size import (
 from fedassay.sites.tau import TauEstimator
 
 __all__ = [
+    "BetweenSites",
     "Change",
     "Covers",
     "ForestDisplay",
@@ -57,9 +59,12 @@ __all__ = [
     "RiskDistribution",
     "Scale",
     "Scope",
+    "SeenSite",
+    "SeenSites",
     "SiteEffect",
     "SiteEffects",
     "SiteLeftOut",
+    "SummedSites",
     "TauEstimator",
     "TauPrior",
     "advise_recalibration",

@@ -36,10 +36,8 @@ from fedassay.sites.predictive import (
     chi2_above,
     distribution_of,
 )
+from fedassay.survey_moments import FEWEST_HONEST, MOST_SITES, WORDS
 
-FEWEST_HONEST = 5
-"""Honest sites with an effect, below which sums of moments are refused."""
-WORDS = 5
 LARGEST_EFFECT = 8.0
 """On the scale: a ROC AUC of 0.9997, an observed/expected of 2,981."""
 LARGEST_VARIANCE = 4.0
@@ -59,7 +57,7 @@ class FixedPoint:
     """All that may take part; fewer give finer steps."""
 
     def __post_init__(self) -> None:
-        require_whole(self.most_sites, "the most sites of secure moments", FEWEST_HONEST, 2**14)
+        require_whole(self.most_sites, "the most sites of moments", FEWEST_HONEST, MOST_SITES)
 
     @property
     def steps(self) -> tuple[int, int, int, int]:

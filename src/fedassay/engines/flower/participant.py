@@ -19,6 +19,7 @@ from fedassay.secagg import Named, Pinned, RoundStore, SecAggClient, Terms
 from fedassay.secagg.layout import vector_of
 from fedassay.secagg.state import Stage
 from fedassay.secagg.terms import ROUND_ID_BYTES
+from fedassay.sites.moment_words import moment_words
 from fedassay.survey import Survey
 from fedassay.survey_json import survey_from_bytes
 
@@ -105,6 +106,7 @@ class Participant:
             client_id=self.site.agreement.data_id,
             account=self.site.account(self.run, table),
             rows_limited=True,
+            moments=moment_words,
         )
         self.site.questions.charged()
         return answer.to_bytes()
@@ -130,6 +132,7 @@ class Participant:
             policy=policy,
             account=self.site.account(self.run),
             rows_limited=True,
+            moments=moment_words,
         )
         self.site.questions.charged()
         return client.masked(inbox, vector_of(survey, answer))
