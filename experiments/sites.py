@@ -172,7 +172,7 @@ def noisy(draws: int) -> Iterator[str]:
         body.append([f"{k}", f"{tau:g}", f"{compared / draws:.1f}", *shares])
     yield "## The same with noise of the sites' own"
     yield (
-        f"Of {draws:,} draws each, in %. Each site has {_ROWS:,} rows, a third of them positive, of "
+        f"Of {draws:,} draws each, in %. Each site has {_ROWS:,} rows, a third positive, of "
         "a binormal classifier of its own, counts them in the cells that the planner chose for "
         "privacy `site`, and adds the whole noise of epsilon 1 to each count; everything else is "
         "read from these counts. Moments are those of the same noisy sites."
