@@ -53,6 +53,8 @@ experiments: $(VENV)/.runtime  ## studies of accuracy; writes experiments/*.md
 	$(BIN)/python -m experiments.theory
 	$(BIN)/python -m experiments.planning
 	$(BIN)/python -m experiments.timing
+	$(BIN)/python -m experiments.smallest_cell
+	$(BIN)/python -m experiments.reconstruction
 
 bench: $(VENV)/.bench  ## benchmarks against peers; writes benchmarks/README.md
 	$(BIN)/python -m benchmarks

@@ -104,10 +104,14 @@ class Browser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.ask("Emulation.setEmulatedMedia", media=media, features=[scheme])
 
-    def picture(self, path: Path) -> None:
-        """All of the page as PNG."""
-        taken = self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=True)
-        path.write_bytes(base64.b64decode(taken["data"]))
+    def picture(self, *, top: float = 0.0, height: float = 900.0) -> bytes:
+        """A part of the page as PNG, as wide as the window."""
+        width = self.run("document.documentElement.clientWidth")
+        clip = {"x": 0, "y": top, "width": width, "height": height, "scale": 1}
+        taken = self.ask(
+            "Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip
+        )
+        return base64.b64decode(taken["data"])
 
     def pdf(self) -> bytes:
         """The page as it is printed."""

@@ -100,6 +100,7 @@ def open_hospital(
         reason="made-up hospitals with public rows",
         # Their rows are public, and the walk and its tests run many surveys over them.
         exact_sums=100,
+        smallest_cell=0,
         smallest_cohort=smallest_cohort,
         colluders=colluders,
         pinned=pinned,

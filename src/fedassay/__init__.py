@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from fedassay import calibration, errors, ledger, metrics, planning, sites
+    from fedassay import calibration, errors, ledger, metrics, planning, sites, tracking
     from fedassay.api import (
         answer,
         load,
@@ -124,10 +124,11 @@ __all__ = [
     "simulate",
     "sites",
     "tally_answers",
+    "tracking",
     "write_report",
 ]
 
-_ROOMS = ("calibration", "errors", "ledger", "metrics", "planning", "sites")
+_ROOMS = ("calibration", "errors", "ledger", "metrics", "planning", "sites", "tracking")
 # Where each name lives; a test compares this with the imports above.
 _NAMES_OF = {
     "fractions": ("Fraction",),

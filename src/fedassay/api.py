@@ -25,7 +25,7 @@ from fedassay.api_inputs import (
     follow_up,
     survey_request,
 )
-from fedassay.assessment import ASSESSMENT_FORMAT, Assessment
+from fedassay.assessment import ASSESSMENT_FORMATS, Assessment
 from fedassay.calibration.calibrator import CALIBRATOR_FORMAT, Calibrator
 from fedassay.checks import choice, require_type, require_whole, shown, unknown
 from fedassay.client import Account, Answer, ClientPolicy
@@ -39,7 +39,7 @@ from fedassay.ledger.account import TableAccount
 from fedassay.mechanisms import Privacy
 from fedassay.metrics.named import metric_at
 from fedassay.planning.plan import DEFAULT_ERROR, Goal, Plan, check_start, make_plan
-from fedassay.planning.request import Preset
+from fedassay.planning.request import Preset, simulated_smallest
 from fedassay.planning.search import decode_options_for, design_survey
 from fedassay.planning.solve import Target
 from fedassay.randomness import SystemRandomness
@@ -49,7 +49,7 @@ from fedassay.simulation.simulate import check_sites, counted_rows
 from fedassay.simulation.site_rows import adds_moments, check_shown, shown_sites
 from fedassay.sites.moment_words import moment_words
 from fedassay.sites.sample_size import IntervalWidths
-from fedassay.survey import SURVEY_FORMAT, Survey
+from fedassay.survey import SURVEY_FORMATS, Survey
 from fedassay.survey_json import load_survey
 from fedassay.tables.split_rows import splits_rows
 from fedassay.tally import Tally, TallyBuilder
@@ -96,11 +96,15 @@ def simulate(
     points = as_thresholds(thresholds)
     rows = Rows(y_true, y_score, as_table(data), patients, times)
     cohort = rows.scored_clients(clients)
+    preset = choice(Preset, settings.get("preset", Preset.DEFAULT), "preset")
     request = survey_request(
         settings,
         privacy=privacy,
         epsilon=epsilon,
         clients=cohort.clients,
+        smallest_cell=simulated_smallest(
+            preset, settings.get("height"), settings.get("smallest_cell")
+        ),
         dropouts=settings.get("dropouts", Fraction(0)),
         thresholds=points,
         reference=reference,
@@ -242,11 +246,12 @@ def tally_answers(
     kept by name: as a mapping names them, as their files are called, or by their reports' ids.
 
     >>> import fedassay
-    >>> survey = fedassay.new_survey(minimum_reports=2)
+    >>> survey = fedassay.new_survey(minimum_reports=2, examples=200, thresholds=0.5)
     >>> policy = fedassay.ClientPolicy(exact_sums=True)
-    >>> answers = [fedassay.answer(survey, [0, 1], [0.2, 0.7], policy=policy) for _ in range(3)]
+    >>> labels, scores = [0, 1, 0, 1] * 10, [0.2, 0.3, 0.6, 0.7] * 10
+    >>> answers = [fedassay.answer(survey, labels, scores, policy=policy) for _ in range(3)]
     >>> print(fedassay.tally_answers(survey, answers)["accuracy@0.5"].value)
-    1.0
+    0.5
     """
     asked = _survey_of(survey)
     earlier = None if first is None else as_assessment(first)
@@ -347,7 +352,7 @@ def load(path: str | Path) -> Survey | Assessment | Calibrator | KeptTally:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     fedassay.new_survey().save(f"{folder}/survey.json")
     ...     fedassay.load(f"{folder}/survey.json")
-    <Survey ...: secure, 20,378 cells>
+    <Survey ...: secure, 200 cells>
     """
     place = as_path(path)
     if is_tally_file(place):
@@ -363,8 +368,8 @@ def load(path: str | Path) -> Survey | Assessment | Calibrator | KeptTally:
 
 
 _LOADERS: dict[str, Callable[[Path], Survey | Assessment | Calibrator]] = {
-    SURVEY_FORMAT: load_survey,
-    ASSESSMENT_FORMAT: Assessment.load,
+    **dict.fromkeys(SURVEY_FORMATS, load_survey),
+    **dict.fromkeys(ASSESSMENT_FORMATS, Assessment.load),
     CALIBRATOR_FORMAT: Calibrator.load,
 }
 

@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from fedassay.api_columns import Column, client_codes, column, name_of, patient_codes, time_numbers
-from fedassay.assessment import ASSESSMENT_FORMAT, Assessment
+from fedassay.assessment import ASSESSMENT_FORMATS, Assessment
 from fedassay.checks import choice, require_thresholds, require_whole, shown, unknown
 from fedassay.errors import (
     FileInvalid,
@@ -55,6 +55,7 @@ class SurveySettings(TypedDict, total=False):
     """Weights of the levels, top down, such as (2, 1)."""
     buckets: int
     colluders: int
+    smallest_cell: int  # of exact sums, that is published; 0 for any
     unit: UnitKind | Unit | str
     max_examples: int
     keep: Keep | str
@@ -287,14 +288,14 @@ def as_reference(
 def reference_of(assessment: Assessment, *, is_simulated: bool = False) -> Examples:
     """Where an earlier assessment found the scores.
 
-    Guarantee: post-processing of what was released with noise; nothing more is spent.
-    An exact assessment is refused, except in simulations: a grid would publish quantiles
-    of its rows.
+    Guarantee: post-processing of what was released, with noise or in cells of at least the
+    survey's smallest; nothing more is spent. Other exact assessments are refused, except in
+    simulations: a grid would publish quantiles of their rows.
     """
-    if assessment.survey.is_exact and not is_simulated:
+    if assessment.survey.is_exact and not assessment.survey.smallest_cell and not is_simulated:
         raise SettingInvalid(
             "a survey made after an exact assessment publishes quantiles of its rows; found one "
-            "without noise. Use a differentially private assessment, or public scores."
+            "without noise or smallest cell. Use a differentially private one, or public scores."
         )
     return reference_from(assessment.histogram())
 
@@ -325,7 +326,7 @@ def as_assessment(given: Assessment | str | Path) -> Assessment:
         )
     path = as_path(given)
     assessment = Assessment.load(path)
-    written = read_json(path, ASSESSMENT_FORMAT)["estimates"]
+    written = read_json(path, ASSESSMENT_FORMATS)["estimates"]
     if not isinstance(written, dict) or not _follows(written, assessment):
         raise FileInvalid(
             f"{path}: the figures in an assessment follow from its counters; these do not. It was "

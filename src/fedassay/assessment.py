@@ -1,18 +1,16 @@
 """The assessment: what is released from a tally, with every estimate and its errors."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from fedassay.calibration import Calibrator, Method, fit
 from fedassay.checks import require_thresholds, require_type, unknown
 from fedassay.decoding import DecodeOptions, decode, decode_counters, require_enough
 from fedassay.errors import FileInvalid, SettingInvalid
-from fedassay.estimate import Estimate
+from fedassay.estimate import FINER, Estimate, TooCoarse
 from fedassay.estimate_json import estimates_json, tracker_name
 from fedassay.estimate_table import Exact, estimate_header, estimate_rows, reasons
 from fedassay.examples import IntArray
@@ -22,6 +20,13 @@ from fedassay.mechanisms import Guarantee
 from fedassay.metrics import named_metrics
 from fedassay.metrics.named import headings, named_metric
 from fedassay.presentation import aligned, html_table, html_text
+from fedassay.published import (
+    coarse_in_words,
+    merged_in_words,
+    published,
+    published_from_json,
+    published_json,
+)
 from fedassay.sites.between import BetweenSites, SeenSites, SummedSites
 from fedassay.sites.displays import ForestDisplay
 from fedassay.sites.heterogeneity import Heterogeneity
@@ -32,10 +37,12 @@ from fedassay.sites.shown import sites_parts
 from fedassay.survey import Survey
 from fedassay.survey_json import survey_from_json
 from fedassay.survey_steps import SecondOfTwo
-from fedassay.tally import MOST_SITE_COUNTERS, Tally
+from fedassay.tally import Tally
 from fedassay.two_steps import check_pair, decode_both, decode_two, guarantee_of_both
 
-ASSESSMENT_FORMAT = "fedassay.assessment/2"
+ASSESSMENT_FORMAT = "fedassay.assessment/3"
+ASSESSMENT_FORMATS = ("fedassay.assessment/2", ASSESSMENT_FORMAT)
+"""Those that are read; in the second of them no cells were merged."""
 
 
 _AUTO = "auto"
@@ -46,15 +53,15 @@ class Assessment:
     """A tally with the survey that it answers and the way it is read; decoded once.
 
     >>> import fedassay
-    >>> survey = fedassay.new_survey(minimum_reports=2)
-    >>> labels, scores = [0, 1, 1, 0], [0.2, 0.7, 0.4, 0.6]
+    >>> survey = fedassay.new_survey(minimum_reports=2, examples=200, thresholds=0.5)
+    >>> labels, scores = [0, 1, 1, 0] * 10, [0.2, 0.7, 0.4, 0.6] * 10
     >>> policy = fedassay.ClientPolicy(exact_sums=True)
     >>> answers = [fedassay.answer(survey, labels, scores, policy=policy) for _ in range(9)]
     >>> result = fedassay.tally_answers(survey, answers)
     >>> print(result["recall@0.5"])
-    0.500 [0.290, 0.710]
-    >>> round(result.to_dict()["roc_auc"], 2)
-    0.75
+    0.500 [0.428, 0.572]
+    >>> round(result.to_dict()["accuracy_at_0.5"], 2)
+    0.5
     """
 
     survey: Survey
@@ -177,14 +184,23 @@ class Assessment:
 
     @cached_property
     def _estimates(self) -> dict[str, Estimate]:
-        return named_metrics(self._histogram, self.thresholds, buckets=self.decode_options.buckets)
+        found = named_metrics(self._histogram, self.thresholds, buckets=self.decode_options.buckets)
+        return {name: self._said(estimate) for name, estimate in found.items()}
+
+    def _said(self, estimate: Estimate) -> Estimate:
+        """The same, with what helps where merged cells are too coarse."""
+        if not (self.survey.smallest_cell and isinstance(estimate, TooCoarse)):
+            return estimate
+        reason = estimate.reason.replace(FINER, coarse_in_words(self.survey))
+        return replace(estimate, reason=reason)
 
     def __getitem__(self, name: str) -> Estimate:
         """One metric by name; those at a threshold, such as precision@0.3, at any."""
         known: dict[str, Estimate] = vars(self).get("_estimates", {})
         if name in known:
             return known[name]
-        return named_metric(self._histogram, name, buckets=self.decode_options.buckets)
+        buckets = self.decode_options.buckets
+        return self._said(named_metric(self._histogram, name, buckets=buckets))
 
     def __iter__(self) -> Iterator[str]:
         """The names of the metrics."""
@@ -243,8 +259,13 @@ class Assessment:
         histogram = self._histogram
         return (
             f"{self.reports:,} reports, {histogram.total:,.0f} examples, "
-            f"{histogram.buckets:,} buckets. {self.guarantee.sentence()}"
+            f"{histogram.buckets:,} buckets. {self.guarantee.sentence()}{self.cells_note}"
         )
+
+    @property
+    def cells_note(self) -> str:
+        """How a smallest cell was kept, or that exact sums have none; nothing where noise is."""
+        return merged_in_words(self.survey, self._histogram.edges, self.thresholds)
 
     @property
     def steps(self) -> int:
@@ -319,11 +340,11 @@ class Assessment:
     def load(cls, path: str | Path) -> "Assessment":
         """Read an assessment file; its estimates are computed again from its counters."""
         where = str(path)
-        fields = Fields(read_json(as_path(path), ASSESSMENT_FORMAT), where)
+        fields = Fields(read_json(as_path(path), ASSESSMENT_FORMATS), where)
         fields.only(
             "format", "survey", "reports", "counters", "decode_options", "thresholds",
             "guarantee", "estimates",
-            *(name for name in ("first", "sites", "moments") if fields.has(name)),
+            *(name for name in ("first", "sites", "moments", "kept") if fields.has(name)),
         )  # fmt: skip
         survey, tally = _read_counted(fields, where)
         thresholds = tuple(fields.numbers("thresholds", 10_000))
@@ -353,41 +374,20 @@ def _one_report(survey: Survey, counters: IntArray) -> Tally:
 
 def _counted(assessment: Assessment) -> dict[str, Any]:
     """A survey and the sums of its reports, and the reports by site where they may be seen."""
-    seen = {name: counters.tolist() for name, counters in assessment.tally.sites.items()}
     moments = moments_by_metric(assessment.survey, assessment.tally.moments)
     return {
         "survey": assessment.survey.to_json(),
-        "reports": list(assessment.tally.reports),
-        "counters": assessment.tally.counters.tolist(),
-        **({"sites": seen} if seen else {}),
+        **published_json(published(assessment.survey, assessment.tally)),
         **({"moments": moments} if moments else {}),
     }
 
 
 def _read_counted(fields: Fields, where: str) -> tuple[Survey, Tally]:
     survey = survey_from_json(fields.get("survey"), where=where)
-    tally = Tally.checked(
-        survey,
-        reports=fields.integers("reports", survey.hierarchy.levels),
-        counters=np.array(fields.integers("counters", survey.hierarchy.width), np.int64),
-        sites=_read_sites(fields, survey, where) if fields.has("sites") else None,
-        moments=moments_from_json(fields, survey),
-        where=where,
-    )
+    moments = moments_from_json(fields, survey)
+    tally = published_from_json(fields, survey, where, moments=moments)
     require_enough(survey, tally)
     return survey, tally
-
-
-def _read_sites(fields: Fields, survey: Survey, where: str) -> dict[str, IntArray]:
-    """Every site's counters, from a file that a stranger may have written."""
-    width, listed = survey.hierarchy.width, fields.get("sites")
-    if not isinstance(listed, dict) or len(listed) * width > MOST_SITE_COUNTERS:
-        raise FileInvalid(
-            f'{where}: "sites" holds at most {MOST_SITE_COUNTERS:,} counters by name; found '
-            "something else."
-        )
-    inside = Fields(listed, f"{where}, sites")
-    return {name: np.array(inside.integers(name, width), np.int64) for name in listed}
 
 
 def _decode_options(fields: Fields) -> DecodeOptions:

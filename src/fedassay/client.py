@@ -11,7 +11,14 @@ from fedassay.errors import SettingInvalid, SurveyRefused
 from fedassay.examples import Examples, FloatArray, IntArray
 from fedassay.level_draw import choose_level, hashed_level, rows_in_turn
 from fedassay.level_policy import OneLevel
-from fedassay.limits import check_bytes, check_counters, check_draws
+from fedassay.limits import (
+    at_most,
+    check_bytes,
+    check_cells,
+    check_counters,
+    check_draws,
+    check_published,
+)
 from fedassay.local_reports import blocks
 from fedassay.mechanisms import Privacy, SharingMechanism, UnitKind
 from fedassay.mechanisms.sampling import Dice
@@ -67,6 +74,8 @@ class ClientPolicy:
     """The most that one survey may spend, up to `CEILING`; None for `default_epsilon`."""
     exact_sums: bool = False
     """Whether sums without noise may be revealed."""
+    smallest_cell: int = 10
+    """Of sums without noise, the smallest count that may be published; 0 or 1 for any."""
     model_digests: frozenset[str] = field(default_factory=frozenset)
     """Digests of the models this client will assess; empty accepts any."""
 
@@ -74,6 +83,7 @@ class ClientPolicy:
         require_whole(self.smallest_cohort, "smallest_cohort", 1)
         require_whole(self.colluders, "colluders", 0)
         require_type(self.exact_sums, bool, "exact_sums", "Pass True or False.")
+        require_whole(self.smallest_cell, "smallest_cell", 0)
         if self.largest_epsilon is not None:
             require_fraction(self.largest_epsilon, "largest_epsilon")
         if self.largest_epsilon is not None and not 0 < self.largest_epsilon <= CEILING:
@@ -128,6 +138,7 @@ class ClientPolicy:
                     "this client reveals no sum without noise; the survey asks for exact sums. "
                     "Choose distributed or local privacy, or allow exact sums."
                 )
+            check_published(survey, self.smallest_cell)
             return
         most = self.largest_epsilon or default_epsilon(survey.privacy)
         if epsilon > most:
@@ -137,7 +148,7 @@ class ClientPolicy:
             )
 
 
-OPEN_POLICY = ClientPolicy(largest_epsilon=CEILING, exact_sums=True)
+OPEN_POLICY = ClientPolicy(largest_epsilon=CEILING, exact_sums=True, smallest_cell=0)
 """All that any client may answer: for simulations and tests, where nobody's rows are at stake."""
 
 
@@ -266,6 +277,7 @@ def answer_counts(
         raise SettingInvalid(
             "this survey draws a client's level from its id; found none. Pass a client id."
         )
+    check_cells(survey, int(leaf_counts.sum()), policy.smallest_cell)
     if survey.moments is not None and moments is None:
         raise SurveyRefused(
             "this survey adds up moments of sites' metrics; this client has no way to find its "
@@ -353,18 +365,3 @@ def _report(
         )
     report_id = randomness.bytes(REPORT_ID_BYTES)
     return Report(survey.fingerprint, report_id, counters, level, moments)
-
-
-def at_most(leaf_counts: IntArray, most: int, dice: Dice) -> IntArray:
-    """Keep `most` of a client's examples, chosen uniformly, where it has more."""
-    flat = leaf_counts.ravel()
-    total = int(flat.sum())
-    if total <= most:
-        return leaf_counts
-    chosen: set[int] = set()
-    # Floyd's sampling without replacement: uniform over subsets, one draw for each member.
-    for last in range(total - most, total):
-        rank = dice.below(last + 1)
-        chosen.add(last if rank in chosen else rank)
-    cells = np.searchsorted(np.cumsum(flat), sorted(chosen), side="right")
-    return np.bincount(cells, minlength=flat.size).reshape(leaf_counts.shape)

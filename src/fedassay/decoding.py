@@ -18,6 +18,7 @@ from fedassay.noise import (
     PrefixNoise,
     TreeNoise,
 )
+from fedassay.published import published
 from fedassay.reconcile import Observed, fit_leaves, prefix_leaves, reconcile
 from fedassay.survey import Survey
 from fedassay.survey_steps import SecondOfTwo
@@ -50,7 +51,7 @@ def decode(survey: Survey, tally: Tally, *, decode_options: DecodeOptions) -> Sc
     """Debias the counters with each level's Law, join the levels, and carry the noise along.
 
     Guarantee: post-processing only; whatever the survey promises still holds. Below the
-    survey's minimum nothing is decoded.
+    survey's minimum nothing is decoded, and of exact sums nothing below its smallest cell.
 
     >>> from fedassay.grid import Grid
     >>> from fedassay.mechanisms import Exact, Privacy
@@ -95,8 +96,9 @@ def decode_counters(
             "Pass the first assessment too (--first first-assessment.json)."
         )
     if survey.is_exact and not isinstance(survey.level_policy, OneLevel):
-        leaves = tally.per_level(survey)[-1].astype(np.float64)
-        return ScoreHistogram(survey.grid.edges, leaves, NoNoise(), decode_options.smooth)
+        seen = published(survey, tally)
+        leaves = seen.per_level(survey)[-1].astype(np.float64)
+        return ScoreHistogram(seen.edges(survey), leaves, NoNoise(), decode_options.smooth)
     levels = range(survey.hierarchy.levels)
     values = tuple(
         debiased(survey, tally, level, clients=tally.clients(survey)) for level in levels

@@ -41,6 +41,7 @@ FedassayError
 │   │   └── BudgetMissing
 │   └── SurveyRepeated
 ├── TooFewReports           decoding now would break a promise
+│   └── TooFewRows          a published count would be below the smallest cell
 ├── TallyClosed             adding to what was released would break one
 └── MissingExtra            a package that this needs is not installed
 
@@ -211,6 +212,10 @@ class SurveyRepeated(SurveyRefused):
 
 class TooFewReports(FedassayError):
     """Fewer reports than the survey's guarantee needs."""
+
+
+class TooFewRows(TooFewReports):
+    """Fewer rows of a label than the smallest cell that a survey publishes."""
 
 
 class TallyClosed(FedassayError):

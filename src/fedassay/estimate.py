@@ -20,6 +20,10 @@ REACH = 1.959963984540054
 """What is possible is taken as the end of a 95 % interval: so many standard deviations."""
 
 
+FINER = "Run a second step (--steps 2), or give a reference."
+"""What helps where a grid is too coarse; not where cells were merged."""
+
+
 class Shape(Enum):
     """How an interval is drawn around a value."""
 
@@ -183,8 +187,7 @@ def unless_too_coarse(estimate: Estimate, of: str, span: float) -> Estimate:
         binning_bound=estimate.binning_bound,
         binning_sd=estimate.binning_sd,
         reason="the grid is too coarse for these scores: where they lie inside its cells moves "
-        f"{of} by up to {min(reach, span):.2g} either way. Run a second step (--steps 2), or "
-        "give a reference.",
+        f"{of} by up to {min(reach, span):.2g} either way. {FINER}",
     )
 
 

@@ -38,7 +38,7 @@ def estimate_rows(
     for name, estimate in estimates.items():
         if headings.get(name):
             rows.append([f"-- {headings[name]}", *[""] * empty])
-        row = [short_name(name), *_value_and_interval(estimate)]
+        row = [short_name(name), *value_and_interval(estimate)]
         if exact is not None:
             row += _exact_and_error(estimate, exact.get(name))
             if len(trials) > 1:
@@ -64,7 +64,8 @@ def short_name(name: str) -> str:
     return f"{metric}@{goal}{equals}{float(number):.4g}" if at else name
 
 
-def _value_and_interval(estimate: Estimate) -> tuple[str, str]:
+def value_and_interval(estimate: Estimate) -> tuple[str, str]:
+    """A figure and its 95 % interval, as people read them."""
     if not estimate.is_available:
         return "-", "too coarse" if isinstance(estimate, TooCoarse) else "not enough data"
     low, high = estimate.interval()

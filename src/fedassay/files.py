@@ -116,7 +116,9 @@ def as_path(path: object) -> Path:
     raise SettingInvalid(f"a path is a text or a pathlib.Path; found {path!r:.40}. Name a file.")
 
 
-def read_json(path: Path, expected_format: str, *, most: int = MAX_JSON_BYTES) -> dict[str, Any]:
+def read_json(
+    path: Path, expected_format: str | tuple[str, ...], *, most: int = MAX_JSON_BYTES
+) -> dict[str, Any]:
     """Read an object whose "format" is as expected; size is checked before reading."""
     return check_format(read_object(path, most=most), expected_format, str(path))
 
@@ -180,12 +182,13 @@ def parse_json(data: bytes, where: str) -> object:
         ) from error
 
 
-def check_format(content: object, expected_format: str, where: str) -> dict[str, Any]:
-    """Return content if it is an object of this format and version."""
+def check_format(content: object, expected: str | tuple[str, ...], where: str) -> dict[str, Any]:
+    """Return content if it is an object of this format and version, or of one of several."""
+    known = (expected,) if isinstance(expected, str) else expected
     found = content.get("format") if isinstance(content, dict) else None
-    if not isinstance(content, dict) or found != expected_format:
+    if not isinstance(content, dict) or found not in known:
         raise FileInvalid(
-            f'{where}: expected format "{expected_format}"; found {_shown(found)}. '
+            f'{where}: expected format "{known[-1]}"; found {_shown(found)}. '
             "Pass the right file, or use the fedassay version that wrote it."
         )
     return content

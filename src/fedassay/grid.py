@@ -24,7 +24,8 @@ from fedassay.examples import (
 from fedassay.files import Fields
 from fedassay.grid_rules import EPS, MAX_CELLS, GridRule, RuleKind
 from fedassay.grid_table import CellCounter, cells_of, count_by_search
-from fedassay.grid_warp import ISOLATION, warped_edges
+from fedassay.grid_warp import ISOLATION, balanced_weights, warped_edges
+from fedassay.nesting import MOST_SMALLEST_CELL, divided_cells, mass_of, nested_edges
 
 MAX_EXPLICIT_EDGES = 2**16 + 1
 _FEW_ROWS = 2**13
@@ -152,6 +153,31 @@ class Grid:
         _check_cell_count(cells)
         return cls(warped_edges(reference, cells, labels))
 
+    @classmethod
+    def nested(
+        cls,
+        cells: int,
+        *,
+        reference: npt.ArrayLike | None = None,
+        labels: npt.ArrayLike | None = None,
+        thresholds: Iterable[float] = (),
+    ) -> "Grid":
+        """Cells of the one nesting that exact sums are published on (`fedassay.nesting`).
+
+        About as many in a reference sample each, as in `warped`; without one, half of them by
+        width and half by octaves down to 1e-12. Thresholds of up to twelve decimals are edges.
+
+        >>> Grid.nested(3, thresholds=[0.3]).edges.tolist()
+        [0.0, 0.2, 0.3, 0.5, 1.0]
+        """
+        given = list(thresholds)
+        require_thresholds(given)
+        mass = None
+        if reference is not None:
+            scores = checked_scores(reference)
+            mass = mass_of(scores, balanced_weights(len(scores), labels))
+        return cls(nested_edges(cells, mass=mass, thresholds=given))
+
     def with_edges_at(self, thresholds: Iterable[float]) -> "Grid":
         """Move the nearest inner edges onto the thresholds, which then are exact.
 
@@ -276,6 +302,28 @@ def _held(threshold: float) -> float:
             f"rounds to {held:g}. Use {held:g} itself, or one further inside."
         )
     return held
+
+
+def check_smallest_cell(smallest: int, grid: Grid, levels: int, spends_epsilon: bool) -> None:
+    """Raise unless cells can be merged: by the one nesting, where sums are exact and flat.
+
+    >>> check_smallest_cell(10, Grid.nested(8), 1, False)
+    """
+    if smallest == 0:
+        return
+    require_whole(smallest, "a survey's smallest cell, or 0 for none,", 2, MOST_SMALLEST_CELL)
+    if spends_epsilon:
+        raise SettingInvalid(
+            "a smallest cell is for exact sums; found one where noise protects single rows. "
+            "Leave it out."
+        )
+    if levels != 1:
+        raise SettingInvalid(
+            f"exact sums with a smallest cell are asked on one level; found {levels}. Leave the "
+            "height out, or switch the smallest cell off knowingly (smallest_cell=0, "
+            "--smallest-cell 0)."
+        )
+    divided_cells(grid.edges)
 
 
 def _check_cell_count(cells: int) -> None:

@@ -21,7 +21,7 @@ def warped_edges(reference: npt.ArrayLike, cells: int, labels: npt.ArrayLike | N
             "Pass the training scores, or use a uniform grid."
         )
     values, place = np.unique(scores, return_inverse=True)
-    weights = _balanced_weights(len(scores), labels)
+    weights = balanced_weights(len(scores), labels)
     mass: FloatArray = np.bincount(place, weights=weights) / weights.sum()
     if 2 * len(values) < cells:
         heavy = np.ones(len(values), dtype=bool)
@@ -42,7 +42,12 @@ def warped_edges(reference: npt.ArrayLike, cells: int, labels: npt.ArrayLike | N
     return np.concatenate([[0.0], _rounded(cuts, values[heavy]), [1.0]])
 
 
-def _balanced_weights(rows: int, labels: npt.ArrayLike | None) -> FloatArray:
+def balanced_weights(rows: int, labels: npt.ArrayLike | None) -> FloatArray:
+    """One for each row, or with labels such that either class weighs half.
+
+    >>> balanced_weights(3, [0, 0, 1]).tolist()
+    [0.25, 0.25, 0.5]
+    """
     if labels is None:
         return np.ones(rows)
     positive = checked_labels(labels).astype(bool)

@@ -5,7 +5,9 @@ from fractions import Fraction
 from typing import Any
 
 from fedassay.checks import require_fraction, require_type
+from fedassay.cut_levels import AnyLevels
 from fedassay.errors import SettingInvalid
+from fedassay.mechanisms import AnyMechanism, LocalMechanism, RandomizedResponse
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,3 +68,25 @@ class OneLevel:
 
 
 LevelPolicy = EveryLevel | OneLevel
+
+
+def check_local(
+    mechanisms: tuple[AnyMechanism, ...], hierarchy: AnyLevels, policy: LevelPolicy, empty: bool
+) -> None:
+    """Raise unless local mechanisms fit their levels, of which a client reports on one."""
+    local = [m for m in mechanisms if isinstance(m, LocalMechanism)]
+    if not local:
+        return
+    if len(local) > 1 and not isinstance(policy, OneLevel):
+        raise SettingInvalid(
+            "under local privacy a client reports on one level; found every level. "
+            "Give each level a share of the clients."
+        )
+    for mechanism, cells in zip(mechanisms, hierarchy.cells_per_level, strict=True):
+        if isinstance(mechanism, RandomizedResponse) and (
+            mechanism.cells != cells or mechanism.nothing != empty
+        ):
+            raise SettingInvalid(
+                f"randomised response must fit its level of {cells} cells and whether empty "
+                "clients answer; it does not."
+            )

@@ -12,6 +12,7 @@ from fedassay.errors import SurveyRefused
 from fedassay.examples import IntArray
 from fedassay.level_policy import OneLevel
 from fedassay.mechanisms import LocalMechanism, Polya
+from fedassay.mechanisms.sampling import Dice
 from fedassay.survey import Survey
 from fedassay.wire import row_bytes
 
@@ -107,3 +108,48 @@ def check_bytes(survey: Survey, reports: int) -> None:
             f"an answer has at most {MOST_ANSWER_BYTES:,} bytes; this table's would have more. "
             "Split the table, or start a survey with fewer cells."
         )
+
+
+def check_published(survey: Survey, smallest: int) -> None:
+    """Raise `SurveyRefused` when exact counts below a client's smallest are published."""
+    if smallest > max(survey.smallest_cell, 1):
+        raise SurveyRefused(
+            f"this client lets no count below {smallest} be published; the survey publishes "
+            f"counts from {max(survey.smallest_cell, 1)} on. Start one with --smallest-cell "
+            f"{smallest}."
+        )
+
+
+def check_cells(survey: Survey, rows: int, smallest: int) -> None:
+    """Raise `SurveyRefused` when exact sums have too many cells for a client's rows.
+
+    Whoever adds up sees the sums before they are merged. If all honest clients that a survey
+    waits for hold as many rows, its cells hold rows x clients / cells on average.
+    """
+    if not survey.is_exact or smallest < 2:
+        return
+    honest = survey.minimum_reports - survey.colluders
+    if survey.grid.cells * smallest > rows * honest:
+        most = rows * honest // smallest
+        fewer = f"Start a survey of at most {most:,} cells" if most else "Start one with noise"
+        raise SurveyRefused(
+            f"whoever adds up sees exact sums before they are merged, and this client wants "
+            f"{smallest} rows in a cell on average; in {survey.grid.cells:,} cells there are fewer "
+            f"if the {honest} clients that the survey waits for have as many rows as this one. "
+            f"{fewer} (--examples says for how many rows it is), or raise its minimum_reports."
+        )
+
+
+def at_most(leaf_counts: IntArray, most: int, dice: Dice) -> IntArray:
+    """Keep `most` of a client's examples, chosen uniformly, where it has more."""
+    flat = leaf_counts.ravel()
+    total = int(flat.sum())
+    if total <= most:
+        return leaf_counts
+    chosen: set[int] = set()
+    # Floyd's sampling without replacement: uniform over subsets, one draw for each member.
+    for last in range(total - most, total):
+        rank = dice.below(last + 1)
+        chosen.add(last if rank in chosen else rank)
+    cells = np.searchsorted(np.cumsum(flat), sorted(chosen), side="right")
+    return np.bincount(cells, minlength=flat.size).reshape(leaf_counts.shape)

@@ -11,9 +11,9 @@ from fedassay.checks import check_model_digest, require_type
 from fedassay.cut_levels import AnyLevels, CutLevels
 from fedassay.errors import SettingInvalid
 from fedassay.files import PUBLIC, as_path, canonical, write_whole
-from fedassay.grid import Grid
+from fedassay.grid import Grid, check_smallest_cell
 from fedassay.hierarchy import Hierarchy, Interleaved
-from fedassay.level_policy import EveryLevel, LevelPolicy, OneLevel
+from fedassay.level_policy import EveryLevel, LevelPolicy, OneLevel, check_local
 from fedassay.mechanisms import (
     AnyMechanism,
     Exact,
@@ -22,7 +22,6 @@ from fedassay.mechanisms import (
     Neighbours,
     Polya,
     Privacy,
-    RandomizedResponse,
     Unit,
     UnitKind,
 )
@@ -39,6 +38,9 @@ from fedassay.survey_steps import (
 )
 
 SURVEY_FORMAT = "fedassay.survey/2"
+SMALLEST_CELL_FORMAT = "fedassay.survey/3"
+"""Of surveys with a smallest cell, which an older reader would publish without."""
+SURVEY_FORMATS = (SMALLEST_CELL_FORMAT, SURVEY_FORMAT)
 MAX_CLIENTS = 2**31
 _SUM_ONLY = "secure aggregation, or whoever adds up the reports, to reveal only the sum"
 
@@ -71,6 +73,8 @@ class Survey:
     allow_empty: bool = False
     """Whether a client without examples answers too, and cannot be told from the others."""
     model_digest: str | None = None
+    smallest_cell: int = 0
+    """Of exact sums no count below this is published (`fedassay.published`); 0 for any."""
     sum_only: bool = False
     """Whether sites that add the whole noise still let nobody see more than their sum."""
     step: SurveyStep | None = None
@@ -114,9 +118,17 @@ class Survey:
         self._check_privacy()
         self._check_noise()
         self._check_site()
-        self._check_local()
+        check_local(self.mechanisms, self.hierarchy, self.level_policy, self.allow_empty)
+        if self.is_local and self.step is not None and self.unit.kind is UnitKind.PATIENT:
+            raise SettingInvalid(
+                "under local privacy rows answer one of two surveys by their numbers, and a "
+                "patient's rows would answer both; found unit patient. Ask once (--steps 1)."
+            )
         check_step(self.step, self.hierarchy, epsilon=self.epsilon, is_local=self.is_local)
         check_model_digest(self.model_digest)
+        check_smallest_cell(
+            self.smallest_cell, self.grid, self.hierarchy.levels, self.privacy.spends_epsilon
+        )
         if self.moments is not None:
             honest = self.minimum_reports - self.colluders
             on_one_level = isinstance(self.level_policy, OneLevel)
@@ -162,6 +174,7 @@ class Survey:
             "unit": (Unit,),
             "minimum_reports": (int,),
             "colluders": (int,),
+            "smallest_cell": (int,),
             "allow_empty": (bool,),
             "sum_only": (bool,),
             "mechanisms": (tuple,),
@@ -239,29 +252,6 @@ class Survey:
                 f"2; found {self.minimum_reports}. Raise it, or drop sum_only."
             )
 
-    def _check_local(self) -> None:
-        if self.is_local and self.step is not None and self.unit.kind is UnitKind.PATIENT:
-            raise SettingInvalid(
-                "under local privacy rows answer one of two surveys by their numbers, and a "
-                "patient's rows would answer both; found unit patient. Ask once (--steps 1)."
-            )
-        local = [m for m in self.mechanisms if isinstance(m, LocalMechanism)]
-        if not local:
-            return
-        if len(local) > 1 and not isinstance(self.level_policy, OneLevel):
-            raise SettingInvalid(
-                "under local privacy a client reports on one level; found every level. "
-                "Give each level a share of the clients."
-            )
-        for mechanism, cells in zip(self.mechanisms, self.hierarchy.cells_per_level, strict=True):
-            if isinstance(mechanism, RandomizedResponse) and (
-                mechanism.cells != cells or mechanism.nothing != self.allow_empty
-            ):
-                raise SettingInvalid(
-                    f"randomised response must fit its level of {cells} cells and whether empty "
-                    "clients answer; it does not."
-                )
-
     @property
     def total_epsilon(self) -> Fraction | None:
         """What one unit spends on this survey, and on the other one where it is one of two."""
@@ -323,6 +313,7 @@ class Survey:
             colluders=self.colluders,
             participant_epsilon=self._participant_epsilon(),
             total_epsilon=None if self.step is None else self.step.total_epsilon,
+            smallest_cell=self.smallest_cell,
             place=place_in_words(self.step, self.epsilon, self.unit),
             stands_alone=self.privacy.stands_alone,
             sum_only=self.sum_only,
@@ -372,10 +363,11 @@ class Survey:
     def to_json(self) -> dict[str, Any]:
         """The canonical content, from which the fingerprint is made."""
         place = {} if self.step is None else {"step": self.step.to_json()}
+        smallest = {"smallest_cell": self.smallest_cell} if self.smallest_cell else {}
         moments = {} if self.moments is None else {"moments": self.moments.to_json()}
         alone = {"sum_only": self.sum_only} if self.privacy is Privacy.SITE else {}
         return {
-            "format": SURVEY_FORMAT,
+            "format": SMALLEST_CELL_FORMAT if self.smallest_cell else SURVEY_FORMAT,
             "privacy": self.privacy.value,
             "grid": self.grid.to_json(),
             "hierarchy": self.hierarchy.to_json(),
@@ -386,6 +378,7 @@ class Survey:
             "colluders": self.colluders,
             "allow_empty": self.allow_empty,
             "model_digest": self.model_digest,
+            **smallest,
             **alone,
             **place,
             **moments,

@@ -25,7 +25,8 @@ from fedassay.mechanisms import (
     UnitKind,
 )
 from fedassay.mechanisms.law import MAX_EXAMPLES
-from fedassay.survey import MAX_CLIENTS, SURVEY_FORMAT, Survey
+from fedassay.nesting import MOST_SMALLEST_CELL
+from fedassay.survey import MAX_CLIENTS, SMALLEST_CELL_FORMAT, SURVEY_FORMATS, Survey
 from fedassay.survey_moments import SiteMoments
 from fedassay.survey_steps import step_from_json
 
@@ -76,11 +77,14 @@ def survey_from_json(content: object, *, where: str = "survey") -> Survey:
     >>> survey_from_json(survey.to_json()) == survey
     True
     """
-    fields = Fields(check_format(content, SURVEY_FORMAT, where), where)
+    fields = Fields(check_format(content, SURVEY_FORMATS, where), where)
+    # Each version has its fields: a smallest cell is what the newer one says.
+    merges = fields.get("format") == SMALLEST_CELL_FORMAT
     fields.only(
         "format", "privacy", "grid", "hierarchy", "level_policy", "mechanisms", "unit",
         "minimum_reports", "colluders", "allow_empty", "model_digest",
         *(name for name in ("step", "sum_only", "moments") if fields.has(name)),
+        *(["smallest_cell"] if merges else []),
     )  # fmt: skip
     try:
         survey = _survey(fields)
@@ -122,6 +126,9 @@ def _survey(fields: Fields) -> Survey:
         colluders=colluders,
         allow_empty=allow_empty,
         model_digest=None if fields.get("model_digest") is None else fields.text("model_digest"),
+        smallest_cell=fields.integer("smallest_cell", 2, MOST_SMALLEST_CELL)
+        if fields.get("format") == SMALLEST_CELL_FORMAT
+        else 0,
         sum_only=fields.boolean("sum_only") if fields.has("sum_only") else False,
         step=step_from_json(fields.inside("step")) if fields.has("step") else None,
         moments=SiteMoments.from_json(fields.inside("moments")) if fields.has("moments") else None,

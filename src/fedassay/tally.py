@@ -16,7 +16,7 @@ from fedassay.errors import (
     SiteDuplicate,
     SurveyMismatch,
 )
-from fedassay.examples import MOST_NAME, IntArray
+from fedassay.examples import MOST_NAME, FloatArray, IntArray
 from fedassay.files import LARGEST_SAFE_INTEGER
 from fedassay.level_policy import EveryLevel, OneLevel
 from fedassay.report_ids import GrowingIds, ReportIds
@@ -146,6 +146,10 @@ class Tally:
         """The counters as (label x cell) arrays, coarsest level first."""
         self.require(survey)
         return survey.hierarchy.split(self.counters)
+
+    def edges(self, survey: Survey) -> FloatArray:
+        """Between which edges the counters of the finest level lie."""
+        return survey.grid.edges
 
     def clients(self, survey: Survey) -> int:
         """How many reports were counted in all."""

@@ -36,7 +36,12 @@ def scores_csv(tmp_path: Path) -> Path:
 @pytest.fixture
 def survey_file(run: Run, tmp_path: Path) -> Path:
     path = tmp_path / "survey.json"
-    assert run("survey", "new", "--height", 4, "--threshold", 0.3, "-o", path).code == 0
+    assert (
+        run(
+            "survey", "new", "--height", 4, "--smallest-cell", 0, "--threshold", 0.3, "-o", path
+        ).code
+        == 0
+    )
     return path
 
 
@@ -44,7 +49,12 @@ def survey_file(run: Run, tmp_path: Path) -> Path:
 def reports(run: Run, tmp_path: Path, survey_file: Path, scores_csv: Path) -> list[Path]:
     paths = [tmp_path / f"{i}.fa" for i in range(3)]
     for path in paths:
-        assert run("answer", survey_file, scores_csv, "--exact-sums", "-o", path).code == 0
+        assert (
+            run(
+                "answer", survey_file, scores_csv, "--exact-sums", "--smallest-cell", 0, "-o", path
+            ).code
+            == 0
+        )
     return paths
 
 

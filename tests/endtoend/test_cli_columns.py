@@ -38,7 +38,19 @@ def test_answer_refuses_a_bad_table_and_writes_nothing(
     run: Run, tmp_path: Path, survey_file: Path, rows: str, error: str
 ) -> None:
     path = write_csv(tmp_path / "bad.csv", rows)
-    check_refused(run("answer", survey_file, path, "--exact-sums", "-o", tmp_path / "r.fa"), error)
+    check_refused(
+        run(
+            "answer",
+            survey_file,
+            path,
+            "--exact-sums",
+            "--smallest-cell",
+            0,
+            "-o",
+            tmp_path / "r.fa",
+        ),
+        error,
+    )
     assert not (tmp_path / "r.fa").exists()
 
 

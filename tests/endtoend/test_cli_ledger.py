@@ -142,7 +142,7 @@ def test_show_and_budget_say_what_is_left(run: Run) -> None:
         run(
             "answer", survey, "scores.csv", "-o", f"{survey}.fa", "--ledger", "ledger.db",
             "--data-id", "w", "--window", "2026-01-01..2026-02-01", "--group", "a", "--witness",
-            "other.mark", "--exact-sums",
+            "other.mark", "--exact-sums", "--smallest-cell", "0",
         )  # fmt: skip
     _, out, _ = run("ledger", "budget", "ledger.db")
     assert "epsilon 1 per example, split by windows and groups, 1 exact sum(s)" in " ".join(

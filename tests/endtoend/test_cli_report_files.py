@@ -42,8 +42,32 @@ def test_a_federation_travels_as_files(
 
 def test_a_client_of_one_class_may_answer(run: Run, tmp_path: Path, survey_file: Path) -> None:
     path = write_csv(tmp_path / "one.csv", "0.7312345,1")
-    assert run("answer", survey_file, path, "--exact-sums", "-o", tmp_path / "r.fa").code == 0
-    assert run("answer", survey_file, path, "--exact-sums", "-o", tmp_path / "s.fa").code == 0
+    assert (
+        run(
+            "answer",
+            survey_file,
+            path,
+            "--exact-sums",
+            "--smallest-cell",
+            0,
+            "-o",
+            tmp_path / "r.fa",
+        ).code
+        == 0
+    )
+    assert (
+        run(
+            "answer",
+            survey_file,
+            path,
+            "--exact-sums",
+            "--smallest-cell",
+            0,
+            "-o",
+            tmp_path / "s.fa",
+        ).code
+        == 0
+    )
     result = run("tally", survey_file, tmp_path / "r.fa", tmp_path / "s.fa", "-o",
                  tmp_path / "a.json")  # fmt: skip
     assert result.code == 0
@@ -110,8 +134,20 @@ def test_a_report_to_another_survey_is_refused(
     run: Run, reports: list[Path], survey_file: Path, scores_csv: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "other.json"
-    assert run("survey", "new", "--height", 4, "-o", other).code == 0
-    assert run("answer", other, scores_csv, "--exact-sums", "-o", tmp_path / "other.fa").code == 0
+    assert run("survey", "new", "--height", 4, "--smallest-cell", 0, "-o", other).code == 0
+    assert (
+        run(
+            "answer",
+            other,
+            scores_csv,
+            "--exact-sums",
+            "--smallest-cell",
+            0,
+            "-o",
+            tmp_path / "other.fa",
+        ).code
+        == 0
+    )
     path = tmp_path / "a.json"
     check_refused(run("tally", survey_file, *reports, tmp_path / "other.fa", "-o", path), "other")
     assert run("tally", survey_file, "-o", path).code == 0

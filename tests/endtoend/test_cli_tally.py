@@ -287,7 +287,7 @@ def test_a_kept_answer_that_was_damaged_is_not_sent(run: Run) -> None:
 
 
 def test_a_table_without_rows_answers_where_noise_or_the_sum_hides_it(run: Run) -> None:
-    new = ("survey", "new", "--height", 2, "-o", "noisy.json")
+    new = ("survey", "new", "--height", 2, "--smallest-cell", 0, "-o", "noisy.json")
     assert run(*new, "--privacy", "distributed", "--epsilon", 1, "--clients", 20).code == 0
     for kind in ("csv", "parquet"):
         empty, full = f"empty.{kind}", f"full.{kind}"
@@ -296,7 +296,12 @@ def test_a_table_without_rows_answers_where_noise_or_the_sum_hides_it(run: Run) 
             sizes = []
             for file in (empty, full):
                 output = f"{survey}-{file}.fa"
-                assert run("answer", survey, file, "--exact-sums", "-o", output).code == 0
+                assert (
+                    run(
+                        "answer", survey, file, "--exact-sums", "--smallest-cell", 0, "-o", output
+                    ).code
+                    == 0
+                )
                 sizes.append(Path(output).stat().st_size)
             assert sizes[0] == sizes[1]
         refused(run("answer", "local.json", empty, "-o", "l.fa"), "SurveyRefused", "has none")
@@ -324,7 +329,7 @@ def test_rows_that_do_not_count_are_said_to_be_left_out(run: Run) -> None:
     assert "Counted 4 of 40 rows, drawn at random" in answered.text
     told = json.loads(run("answer", "c.json", scores, "-o", "q.fa", "--json").out)
     assert (told["rows"], told["rows_counted"]) == (40, 4)
-    whole = run("answer", "secure.json", scores, "--exact-sums", "-o", "s.fa")
+    whole = run("answer", "secure.json", scores, "--exact-sums", "--smallest-cell", 0, "-o", "s.fa")
     assert "rows" not in whole.out
 
 
@@ -374,7 +379,7 @@ def test_a_survey_that_was_handed_out_is_not_replaced(run: Run) -> None:
          ("7.39 times", "88.1 %", "any other in place", "A row is not a patient")),
         (("--privacy", "distributed", "--epsilon", 1, "--clients", 100, "--unit", "client",
           "--max-examples", 5), ("all rows of one client", "At most 5 row(s)")),
-        ((), ("There is no noise", "all rows but one")),
+        (("--smallest-cell", 0), ("There is no noise", "all rows but one")),
     ],
     ids=["distributed", "local", "client", "secure"],
 )  # fmt: skip

@@ -129,7 +129,7 @@ def test_four_hospitals_one_killed_under_each_privacy_model(
         return found, Assessment.load(output)
 
     pins = {"roster": str(tmp_path / "roster.json")}
-    found, assessment = run({"privacy": "secure", **pins}, "Stage shares:")
+    found, assessment = run({"privacy": "secure", "smallest-cell": "0", **pins}, "Stage shares:")
     survey = assessment.survey
     assert assessment.tally.reports == (4,) * survey.hierarchy.levels
     assert (assessment.tally.counters == exact_sum(survey, survivors)).all()

@@ -22,6 +22,7 @@ def test_the_same_app_runs_in_flowers_simulation_runtime(tmp_path: Path) -> None
         run = federation.run(
             {
                 "privacy": "secure",
+                "smallest-cell": "0",
                 "sites": 5,
                 "simulation": str(tmp_path),
                 "output": str(output),

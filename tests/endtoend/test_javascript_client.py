@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedassay import DecodeOptions, Grid, Hierarchy, Survey, Tally
+from fedassay import DecodeOptions, Grid, Hierarchy, Survey, Tally, new_survey
 from fedassay.cli import main
 from fedassay.cut_levels import CutLevels
 from fedassay.errors import FedassayError
@@ -226,6 +226,14 @@ def test_both_clients_refuse_the_same_surveys() -> None:
         if ours != theirs
     ]
     assert disagreed == []
+
+
+def test_node_leaves_sites_and_patients_to_the_package() -> None:
+    site = new_survey(privacy="site", epsilon=1, clients=4, examples=40_000, height=2)
+    patient = new_survey(privacy="local", epsilon=1, clients=400, height=2, unit="patient")
+    for verdict in node_verdicts([canonical(each.to_json()) for each in (site, patient)]):
+        assert verdict.startswith("refused")
+        assert "answered with the fedassay package" in verdict
 
 
 def test_both_clients_refuse_more_chosen_cells_than_a_fit_takes() -> None:

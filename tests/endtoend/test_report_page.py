@@ -86,6 +86,8 @@ def test_the_slider_gives_the_librarys_values_at_fifty_thresholds(
     for place in np.linspace(0, len(offered) - 1, 50).round().astype(int):
         threshold = offered[place]
         assert float(browser.run(f"{MOVE}({place})")) == pytest.approx(threshold, rel=1e-5)
+        at = browser.run('[...document.querySelectorAll(".at")].map((each) => each.textContent)')
+        assert [float(each) for each in at] == pytest.approx([threshold] * 2, rel=1e-5)
         counts = metrics.confusion_counts(histogram, threshold)
         computed, shown = browser.run(COMPUTED), browser.run(READ)
         for name in (*FIGURES, *counts):

@@ -29,7 +29,7 @@ answer = client.answer(
     load_survey(survey),
     fedassay.Examples([0, 0, 1], [0.2, 0.4, 0.9]),
     randomness=fedassay.SystemRandomness(),
-    policy=fedassay.ClientPolicy(smallest_cohort=1, exact_sums=True),
+    policy=fedassay.ClientPolicy(smallest_cohort=1, exact_sums=True, smallest_cell=0),
     account=LedgerAccount(Ledger.create(ledger), Part("ward-3")),
 )
 report.write_bytes(answer.to_bytes())

@@ -49,7 +49,7 @@ def test_an_earlier_private_assessment_says_where_to_ask(privacy: str, tmp_path:
 
 
 def test_an_exact_assessment_is_no_reference_except_in_simulations(tmp_path: Path) -> None:
-    exact = earlier("secure")
+    exact = earlier("secure", smallest_cell=0)
     exact.save(tmp_path / "exact.json")
     for reference in (exact, tmp_path / "exact.json"):
         with pytest.raises(SettingInvalid, match="publishes quantiles of its rows"):
@@ -61,6 +61,15 @@ def test_an_exact_assessment_is_no_reference_except_in_simulations(tmp_path: Pat
             labels, scores, privacy="local", epsilon=5, reference=reference, seed=0
         )
         assert found.steps == 1
+
+
+def test_an_exact_assessment_with_a_smallest_cell_is_a_reference(tmp_path: Path) -> None:
+    exact = earlier("secure")
+    exact.save(tmp_path / "exact.json")
+    for reference in (exact, tmp_path / "exact.json"):
+        survey = fedassay.new_survey(reference=reference, examples=ROWS)
+        assert share_of_cells_below(survey, 0.05) > 0.4
+        assert survey.smallest_cell == 10
 
 
 def test_a_reference_whose_scores_are_all_equal_is_refused() -> None:

@@ -72,11 +72,33 @@ def test_the_papers_preset_is_the_papers_survey() -> None:
 
 
 def test_exact_sums_have_fine_cells_with_thresholds_on_their_edges() -> None:
-    survey = design_survey(SurveyRequest(clients=100, thresholds=(0.37,))).survey
-    assert survey.grid.cells >= 2**12
-    assert 0.37 in survey.grid.edges.tolist()
+    request = SurveyRequest(examples=100_000, thresholds=(0.37,))
+    finest = replace(request, smallest_cell=0)
+    # With a smallest cell of 10 a cell holds five times as many on average, or the finest grid.
+    assert 2000 <= design_survey(request).survey.grid.cells < 2020
+    assert design_survey(finest).survey.grid.cells >= 2**14
     reference = Examples(np.arange(4000) % 2, np.linspace(0.001, 0.1, 4000))
-    warped = design_survey(SurveyRequest(clients=100, reference=reference, thresholds=(0.37,)))
-    edges = warped.survey.grid.edges
-    assert np.median(edges) < 0.1
-    assert 0.37 in edges.tolist()
+    for asked in (request, finest):
+        assert 0.37 in design_survey(asked).survey.grid.edges.tolist()
+        warped = design_survey(replace(asked, reference=reference))
+        edges = warped.survey.grid.edges
+        assert np.median(edges) < 0.1
+        assert 0.37 in edges.tolist()
+
+
+@pytest.mark.parametrize(
+    ("request_", "cells"),
+    [
+        ({}, 200),
+        ({"clients": 14}, 200),
+        ({"clients": 50_000}, 1000),
+        ({"clients": 50_000, "examples": 2000}, 40),
+        ({"examples": 10}, 8),
+        ({"examples": 10**9}, 4096),
+        ({"examples": 100_000, "smallest_cell": 40}, 500),
+    ],
+)
+def test_exact_sums_have_as_many_cells_as_rows_and_the_smallest_cell_allow(
+    request_: dict[str, int], cells: int
+) -> None:
+    assert design_survey(SurveyRequest(**request_)).survey.grid.cells == cells  # type: ignore[arg-type]

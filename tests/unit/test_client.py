@@ -27,7 +27,7 @@ def test_a_client_refuses_repeatable_randomness() -> None:
 
 
 def test_a_client_refuses_a_cohort_smaller_than_it_allows() -> None:
-    policy = ClientPolicy(smallest_cohort=4, exact_sums=True)
+    policy = ClientPolicy(smallest_cohort=4, exact_sums=True, smallest_cell=0)
     with pytest.raises(SurveyRefused):
         answer(SURVEY, ROWS, randomness=SystemRandomness(), policy=policy)
     enough = replace(SURVEY, minimum_reports=4)
@@ -44,7 +44,7 @@ def test_a_client_refuses_a_survey_that_spends_too_much() -> None:
 
 
 def test_a_client_refuses_a_model_it_does_not_know() -> None:
-    policy = ClientPolicy(model_digests=frozenset(["ab" * 32]), exact_sums=True)
+    policy = ClientPolicy(model_digests=frozenset(["ab" * 32]), exact_sums=True, smallest_cell=0)
     for digest in (None, "cd" * 32):
         with pytest.raises(SurveyRefused):
             policy.check(replace(SURVEY, model_digest=digest))

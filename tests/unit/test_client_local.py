@@ -11,8 +11,9 @@ import pytest
 from scipy.stats import binomtest, chisquare, hypergeom
 
 from fedassay import ClientPolicy, Examples, Survey, SystemRandomness, Unit
-from fedassay.client import OPEN_POLICY, answer, at_most, make_answer
+from fedassay.client import OPEN_POLICY, answer, make_answer
 from fedassay.errors import SurveyRefused
+from fedassay.limits import at_most
 from fedassay.mechanisms import UnitKind
 from fedassay.mechanisms.grr import values_of
 from fedassay.mechanisms.sampling import Dice

@@ -58,6 +58,7 @@ def site(folder: Path, **changes: str) -> Site:
         "reason": '"made-up rows"',
         "colluders": "0",
         "exact-sums": "true",
+        "smallest-cell": "0",
         **{name.replace("_", "-"): value for name, value in changes.items()},
     }
     path = folder / "site.toml"

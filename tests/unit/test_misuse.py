@@ -82,7 +82,7 @@ Y, S = [0, 1] * 50, [i / 100 for i in range(100)]
 ONE = Fraction(1)
 EDGES = np.array([0.0, 1.0])
 FRAME = pd.DataFrame({"label": Y, "score": S})
-OPEN = ClientPolicy(exact_sums=True)
+OPEN = ClientPolicy(exact_sums=True, smallest_cell=0)
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def wrong(name: str, call: Callable[..., object], says: str) -> Misuse:
 
 @cache
 def survey() -> Survey:
-    return fedassay.new_survey(minimum_reports=2)
+    return fedassay.new_survey(minimum_reports=2, smallest_cell=0)
 
 
 @cache
@@ -448,6 +448,7 @@ LOW_LEVEL = [
     ),
     wrong("a float policy", lambda: policy(largest_epsilon=1.0), r'Write Fraction\("1\.0"\)'),
     wrong("a wide policy", lambda: policy(largest_epsilon=Fraction(99)), "at most 10"),
+    wrong("a policy's half cell", lambda: policy(smallest_cell=0.5), "smallest_cell must be"),
     wrong("a vague policy", lambda: policy(exact_sums="yes"), "Pass True or False"),
     wrong("digests as a list", lambda: policy(model_digests=["0" * 64]), r"Write frozenset\("),
     wrong("no crowd at all", lambda: policy(smallest_cohort=0), "found 0. Raise it"),

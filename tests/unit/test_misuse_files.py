@@ -16,12 +16,12 @@ from fedassay.tally_file import KeptTally
 
 @cache
 def survey() -> Survey:
-    return fedassay.new_survey(minimum_reports=2)
+    return fedassay.new_survey(minimum_reports=2, smallest_cell=0)
 
 
 @cache
 def answers() -> list[Answer]:
-    policy = ClientPolicy(exact_sums=True)
+    policy = ClientPolicy(exact_sums=True, smallest_cell=0)
     return [fedassay.answer(survey(), [0, 1], [0.2, 0.7], policy=policy) for _ in range(3)]
 
 

@@ -24,6 +24,7 @@ from fedassay.simulation.simulate import tally_clients
 from fedassay.sites import histogram_effects, pool_sites
 from tests.pages import PRIVACY, assessment
 from tests.surveys import cohort_of, local_survey, small_survey
+from tests.tables import ROOT
 
 MOST_BYTES = 400_000
 
@@ -70,6 +71,18 @@ def test_the_policy_allows_its_own_style_and_script_and_nothing_else() -> None:
         f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; "
         "base-uri 'none'; form-action 'none'"
     )
+
+
+def test_the_page_in_docs_has_todays_style_and_script() -> None:
+    """Make it again with: python -m experiments.report_pictures."""
+    example = (ROOT / "docs" / "report-example.html").read_text("utf-8")
+    for tag in ("style", "script"):
+        (there,), (today,) = (
+            re.findall(f"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+            for text in (example, page_of("secure"))
+        )
+        assert there == today
+    assert len(example.encode()) < MOST_BYTES
 
 
 def test_the_page_names_no_address_and_no_file_outside() -> None:

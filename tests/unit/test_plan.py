@@ -15,7 +15,7 @@ from fedassay.planning.search import design_survey
 from fedassay.planning.solve import Target
 
 LOCAL = SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction(5, 2), clients=12_000, height=2)
-SECURE = SurveyRequest(clients=200, positive_rate=0.3, height=2)
+SECURE = SurveyRequest(clients=200, positive_rate=0.3, height=2, smallest_cell=0)
 CLEAR = ErrorForecast(
     value=0.8,
     noise_sd=0.003,

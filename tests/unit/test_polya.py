@@ -27,7 +27,7 @@ from fedassay import (
     Unit,
 )
 from fedassay.cli.app import app
-from fedassay.client import OPEN_POLICY, Answer, answer, answer_counts, at_most, make_answer
+from fedassay.client import OPEN_POLICY, Answer, answer, answer_counts, make_answer
 from fedassay.decoding import decode
 from fedassay.engines.report_files import write_answer
 from fedassay.errors import (
@@ -39,6 +39,7 @@ from fedassay.errors import (
 )
 from fedassay.level_draw import choose_level
 from fedassay.level_policy import OneLevel
+from fedassay.limits import at_most
 from fedassay.mechanisms import Polya, UnitKind
 from fedassay.mechanisms.sampling import Dice
 from fedassay.planning.request import (

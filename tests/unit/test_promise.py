@@ -131,7 +131,7 @@ def test_the_command_says_the_promise_and_refuses_before_it_reads_the_table(
     [
         (distributed(Fraction(3)), ("--largest-epsilon", "3")),
         (local_survey(Fraction(10)), ("--largest-epsilon", "10")),
-        (small_survey(), ("--exact-sums",)),
+        (small_survey(), ("--exact-sums", "--smallest-cell", "0")),
     ],
 )
 def test_the_refusal_names_the_option_that_allows_it(

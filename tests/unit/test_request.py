@@ -51,7 +51,10 @@ def test_a_request_that_cannot_be_kept_is_refused(request_: dict[str, Any], word
 @pytest.mark.parametrize(
     "request_",
     [
-        {"clients": 1, "height": 20, "fanout": 2, "dropouts": Fraction(99, 100)},
+        {"clients": 1, "height": 20, "fanout": 2, "smallest_cell": 0},
+        {"clients": 1, "dropouts": Fraction(99, 100)},
+        {"smallest_cell": 2**20},
+        {"smallest_cell": 1, **DISTRIBUTED, "clients": 2},
         {"clients": 2, **DISTRIBUTED},
         {"clients": 10, "minimum_reports": 10, "colluders": 9, **DISTRIBUTED},
         {"clients": 1, **LOCAL},

@@ -148,7 +148,7 @@ def test_a_small_cohort_is_refused() -> None:
             federation.terms,
             survey,
             Named("x"),
-            policy=ClientPolicy(smallest_cohort=5, exact_sums=True),
+            policy=ClientPolicy(smallest_cohort=5, exact_sums=True, smallest_cell=0),
             randomness=RANDOM,
         )
     alone = SecAggServer(federation.terms)

@@ -36,9 +36,9 @@ DIGEST = "ab" * 32
 
 SURVEYS = {
     "default": design_survey(SurveyRequest()).survey,
-    "paper": design_survey(SurveyRequest(preset=Preset.PAPER)).survey,
+    "paper": design_survey(SurveyRequest(preset=Preset.PAPER, smallest_cell=0)).survey,
     "thresholds": design_survey(SurveyRequest(thresholds=(0.1, 0.3))).survey,
-    "height": design_survey(SurveyRequest(height=3, fanout=4)).survey,
+    "height": design_survey(SurveyRequest(height=3, fanout=4, smallest_cell=0)).survey,
     "model": design_survey(SurveyRequest(model_digest=DIGEST, minimum_reports=5)).survey,
     "client": design_survey(SurveyRequest(unit=Unit(UnitKind.CLIENT, 100))).survey,
     "two cells": flat_survey(Grid.given_classifier(0.1)),

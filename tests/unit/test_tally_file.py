@@ -165,7 +165,7 @@ def test_an_assessment_holds_counters_and_no_report_ids(tmp_path: Path) -> None:
         "format", "survey", "reports", "counters", "decode_options", "thresholds", "guarantee",
         "estimates",
     }  # fmt: skip
-    assert content["format"] == "fedassay.assessment/2"
+    assert content["format"] == "fedassay.assessment/3"
     assert (b"\1" * 16).hex() not in path.read_text()
     again = Assessment.load(path)
     assert again.tally.counters.tolist() == list(range(0, 24, 2))

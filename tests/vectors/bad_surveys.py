@@ -52,7 +52,7 @@ def five_levels(content: Any) -> None:
 
 
 BAD: list[tuple[str, str, str, Change]] = [
-    ("another version", OUE, "expected format", put("format", value="fedassay.survey/3")),
+    ("another version", OUE, "expected format", put("format", value="fedassay.survey/9")),
     ("no format", OUE, "expected format", drop("format")),
     ("an unknown field", OUE, "unknown field", put("noise", value="none")),
     ("an unknown field in the grid", OUE, "unknown field", put("grid", "offset", value=0)),

@@ -22,6 +22,7 @@ const MOST_EXAMPLES = 2 ** 20;
 export async function readSurvey(bytes) {
   const content = parseCanonical(bytes);
   check(content?.format === FORMAT, `expected format "${FORMAT}"`);
+  check(content.privacy !== "site", "site privacy is answered with the fedassay package, not here");
   exactly(content, Object.hasOwn(content, "step") ? [...FIELDS, "step"] : FIELDS, "survey");
   const fitting = Object.keys(MECHANISMS).find((privacy) => privacy === content.privacy);
   check(fitting, '"privacy" is one of secure, distributed, local');
@@ -104,6 +105,7 @@ function checkLevels(content, policy, levels) {
 }
 
 function checkUnit(unit) {
+  check(unit?.kind !== "patient", "unit patient is answered with the fedassay package, not here");
   exactly(unit, ["kind", "max_examples"], "unit");
   check(["example", "client"].includes(unit.kind), '"kind" is one of example, client');
   wholeNumber(unit.max_examples, 1, MOST_EXAMPLES, "max_examples");

@@ -8,7 +8,12 @@ import typer
 from fedassay.cli import accounts, columns
 from fedassay.cli.console import progress
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
-from fedassay.cli.promise import ExactSumsOption, LargestEpsilonOption, agreed_policy
+from fedassay.cli.promise import (
+    ExactSumsOption,
+    LargestEpsilonOption,
+    SmallestCellOption,
+    agreed_policy,
+)
 from fedassay.cli.survey import SurveyArgument
 from fedassay.client import rows_counted
 from fedassay.engines.departure import Departure, slot_seconds
@@ -46,6 +51,7 @@ def answer(
     ] = None,
     largest_epsilon: LargestEpsilonOption = None,
     exact_sums: ExactSumsOption = False,
+    smallest_cell: SmallestCellOption = 10,
     model: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Refuse surveys of any other model.")
     ] = None,
@@ -82,6 +88,7 @@ def answer(
         smallest_cohort=smallest_cohort,
         largest_epsilon=largest_epsilon,
         exact_sums=exact_sums,
+        smallest_cell=smallest_cell,
         model=model,
         quiet=as_json or quiet,
     )

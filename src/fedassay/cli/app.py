@@ -18,10 +18,12 @@ from fedassay.cli.federation import federation_app
 from fedassay.cli.ledger import app as ledger_app
 from fedassay.cli.plan import plan
 from fedassay.cli.report import report
+from fedassay.cli.reproduce import reproduce_command
 from fedassay.cli.show import show
 from fedassay.cli.simulate import simulate_command
 from fedassay.cli.survey import new_survey, show_survey
 from fedassay.cli.tally import merge, tally
+from fedassay.cli.track import track_app
 from fedassay.cli.withdraw import withdraw
 from fedassay.errors import FedassayError
 
@@ -50,8 +52,10 @@ app.command("show")(show)
 app.command("report")(report)
 app.command("check")(check)
 app.command("compare")(compare)
+app.add_typer(track_app, name="track")
 app.command("calibrate")(calibrate)
 app.command("apply")(apply)
+app.command("reproduce")(reproduce_command)
 app.add_typer(ledger_app, name="ledger")
 
 

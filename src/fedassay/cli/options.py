@@ -80,6 +80,15 @@ ColludersOption = Annotated[
         rich_help_panel=SHAPE,
     ),
 ]
+SmallestCellOption = Annotated[
+    int | None,
+    typer.Option(
+        "--smallest-cell",
+        metavar="K",
+        help="Publish no exact count below K of either label (default 10; 0: any).",
+        rich_help_panel=SHAPE,
+    ),
+]
 SumOnlyOption = Annotated[
     bool,
     typer.Option(

@@ -84,6 +84,7 @@ def plan(
     steps: options.StepsOption = Steps.AUTO,
     minimum_reports: options.MinimumOption = None,
     colluders: options.ColludersOption = 0,
+    smallest_cell: options.SmallestCellOption = None,
     sum_only: options.SumOnlyOption = False,
     site_moments: options.SiteMomentsOption = False,
     plot: Annotated[
@@ -155,6 +156,7 @@ def plan(
         reference=tables.reference(reference),
         minimum_reports=minimum_reports,
         colluders=colluders,
+        smallest_cell=smallest_cell,
         sum_only=sum_only,
         site_moments=site_moments,
     )

@@ -16,6 +16,15 @@ from fedassay.survey import Survey
 ExactSumsOption = Annotated[
     bool, typer.Option("--exact-sums", help="Answer surveys that reveal sums without noise.")
 ]
+SmallestCellOption = Annotated[
+    int,
+    typer.Option(
+        "--smallest-cell",
+        metavar="K",
+        min=0,
+        help="Refuse exact sums that publish counts below K, or have too many cells (0: none).",
+    ),
+]
 LargestEpsilonOption = Annotated[
     str | None,
     typer.Option(
@@ -33,6 +42,7 @@ def agreed_policy(
     smallest_cohort: int,
     largest_epsilon: str | None,
     exact_sums: bool,
+    smallest_cell: int,
     model: Path | None,
     quiet: bool = False,
 ) -> ClientPolicy:
@@ -46,6 +56,7 @@ def agreed_policy(
         smallest_cohort=smallest_cohort,
         largest_epsilon=options.fraction_option(largest_epsilon, "the largest epsilon"),
         exact_sums=exact_sums,
+        smallest_cell=smallest_cell,
         model_digests=frozenset() if model is None else frozenset([options.file_digest(model)]),
     )
     try:
@@ -58,7 +69,10 @@ def agreed_policy(
 def _option_that_allows(survey: Survey, policy: ClientPolicy) -> str:
     """What to type, where it is this client's to allow."""
     if survey.total_epsilon is None:
-        return "" if policy.exact_sums else " Or answer it knowingly: --exact-sums."
+        options = [] if policy.exact_sums else ["--exact-sums"]
+        if policy.smallest_cell > max(survey.smallest_cell, 1):
+            options.append(f"--smallest-cell {survey.smallest_cell}")
+        return f" Or answer it knowingly: {' '.join(options)}." if options else ""
     most: Fraction = policy.largest_epsilon or default_epsilon(survey.privacy)
     if most < survey.total_epsilon <= CEILING:
         return f" Or answer it knowingly: --largest-epsilon {survey.total_epsilon}."

@@ -117,7 +117,8 @@ def say_assessment(
     histogram = assessment.histogram()
     voice.say(
         f"{assessment.reports:,} reports, {histogram.total:,.0f} examples, "
-        f"{histogram.buckets:,} buckets. {assessment.guarantee.sentence()}\n"
+        f"{histogram.buckets:,} buckets. {assessment.guarantee.sentence()}"
+        f"{assessment.cells_note}\n"
     )
     voice.say(estimates_table(estimates))
     if not (voice.as_json or voice.quiet):

@@ -24,7 +24,13 @@ from fedassay.files import write_json
 from fedassay.mechanisms import Keep, Privacy, Unit, UnitKind
 from fedassay.metrics.exact_rows import row_metrics
 from fedassay.metrics.named import check_metric, metric_at
-from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest
+from fedassay.planning.request import (
+    LevelChoice,
+    Preset,
+    Steps,
+    SurveyRequest,
+    simulated_smallest,
+)
 from fedassay.planning.search import (
     SurveyDesign,
     design_survey,
@@ -105,6 +111,7 @@ def simulate_command(
     keep: options.KeepOption = Keep.RANDOM,
     minimum_reports: options.MinimumOption = None,
     colluders: options.ColludersOption = 0,
+    smallest_cell: options.SmallestCellOption = None,
     sum_only: options.SumOnlyOption = False,
     wanted: WantedOption = None,
     show_sites: Annotated[
@@ -188,6 +195,7 @@ def simulate_command(
         unit=asked_unit,
         minimum_reports=minimum_reports,
         colluders=colluders,
+        smallest_cell=simulated_smallest(preset, height, smallest_cell),
         sum_only=sum_only,
     )
     check_sites(privacy, cohort)
@@ -344,7 +352,7 @@ def print_results(
     """Print the last trial's estimates beside the exact values."""
     survey, rows = assessment.survey, len(cohort.examples)
     held = "each row a client" if cohort.client_of_row is None else f"{cohort.clients:,} clients"
-    voice.say(f"{rows:,} rows, {held}. {assessment.guarantee.sentence()}")
+    voice.say(f"{rows:,} rows, {held}. {assessment.guarantee.sentence()}{assessment.cells_note}")
     if assessment.steps > 1:
         voice.say(
             "The first survey found where the scores lie, the second asked there; both are read "

@@ -56,6 +56,7 @@ def new_survey(
     threshold: options.ThresholdOption = None,
     minimum_reports: options.MinimumOption = None,
     colluders: options.ColludersOption = 0,
+    smallest_cell: options.SmallestCellOption = None,
     sum_only: options.SumOnlyOption = False,
     site_moments: options.SiteMomentsOption = False,
     unit: options.UnitOption = UnitKind.EXAMPLE,
@@ -105,6 +106,7 @@ def new_survey(
         ledger, data_id, window=window, group=group, who=who, again=again, witness=witness
     )
     check_output(output, reference, model, after, *accounts.files_of(account), force=force)
+    request = SurveyRequest()
     if after is not None:
         _check_after(context)
         survey = make_survey(after=after, clients=clients, thresholds=threshold or ())
@@ -134,6 +136,7 @@ def new_survey(
             unit=Unit(unit, max_examples, keep),
             minimum_reports=minimum_reports,
             colluders=colluders,
+            smallest_cell=smallest_cell,
             sum_only=sum_only,
             site_moments=site_moments,
             allow_empty=allow_empty,
@@ -150,6 +153,11 @@ def new_survey(
         f"Wrote {output}: {survey.grid.cells:,} cells in {survey.hierarchy.levels} "
         f"level(s), fingerprint {survey.fingerprint.hex()[:12]}.\n{survey.guarantee.sentence()}"
     )
+    if survey.smallest_cell and after is None and examples is None:
+        voice.say(
+            f"Its cells are sized for {request.rows_expected:,} rows in all; say how many there "
+            "are with --examples."
+        )
     if isinstance(survey.step, FirstOfTwo):
         voice.say(
             f"A second survey follows, when this one is answered: fedassay tally {output} "
@@ -218,6 +226,7 @@ def survey_content(survey: Survey) -> dict[str, Any]:
         "unit": survey.unit.to_json(),
         "minimum_reports": survey.minimum_reports,
         "colluders": survey.colluders,
+        "smallest_cell": survey.smallest_cell,
         "allow_empty": survey.allow_empty,
         "model_digest": survey.model_digest,
         "sum_only": survey.sum_only,

@@ -198,6 +198,8 @@ class Guarantee:
     """What both surveys spend together, where this is one of two."""
     place: str = ""
     """Its place among two surveys, as a sentence."""
+    smallest_cell: int = 0
+    """Of exact sums no count below this is published; 0 where any is, or noise protects."""
     stands_alone: bool = False
     """Whether it holds for each report by itself, whoever sees it and whatever others do."""
     sum_only: bool = False
@@ -217,6 +219,7 @@ class Guarantee:
         require_type(self.trust, str, "whom a guarantee trusts", "Say it in words.")
         require_whole(self.minimum_reports, "minimum_reports", 1)
         require_whole(self.colluders, "colluders", 0)
+        require_whole(self.smallest_cell, "a guarantee's smallest_cell", 0)
         if self.delta is not None:
             require_fraction(self.delta, "delta")
         if self.delta is not None and not 0 < self.delta < 1:
@@ -252,6 +255,7 @@ class Guarantee:
             return (
                 "The exact sum over all clients is revealed and nothing is randomised; single "
                 f"reports stay hidden if you trust {self.trust}. No differential privacy."
+                f"{self._cells}"
             )
         if self.neighbours is Neighbours.REPLACE:
             return (
@@ -275,6 +279,12 @@ class Guarantee:
             f"({self.neighbours.value} neighbours) {self._towards} while {withstands}, if you "
             f"trust {self.trust}.{self._place}{self._elsewhere}{self._participants}"
         )
+
+    @property
+    def _cells(self) -> str:
+        if not self.smallest_cell:
+            return ""
+        return f" No count below {self.smallest_cell:,} of either label is published."
 
     @property
     def _towards(self) -> str:

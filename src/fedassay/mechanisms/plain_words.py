@@ -25,6 +25,12 @@ def plain_words(guarantee: Guarantee) -> Iterator[str]:
             "There is no noise: whoever receives the sum knows the exact counts of all clients "
             "together. Someone who knows all rows but one can work that one out."
         )
+        if guarantee.smallest_cell:
+            yield (
+                f"What is published has been merged into cells of at least "
+                f"{guarantee.smallest_cell:,} rows of each label, and no two published files of "
+                "the same rows differ by fewer. Whoever adds up the reports sees the sums before."
+            )
     else:
         yield from _odds(guarantee, float(epsilon))
     yield (

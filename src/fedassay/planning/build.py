@@ -74,6 +74,7 @@ def _secure(request: SurveyRequest, grid: Grid, hierarchy: AnyLevels) -> Survey:
         minimum_reports=fewest if request.minimum_reports is None else request.minimum_reports,
         colluders=request.colluders,
         model_digest=request.model_digest,
+        smallest_cell=request.smallest,
         moments=moments,
     )
 

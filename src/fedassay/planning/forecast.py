@@ -23,6 +23,7 @@ from fedassay.mechanisms import AnyMechanism, UnitKind
 from fedassay.mechanisms.law import Law
 from fedassay.metrics import named_metrics
 from fedassay.metrics.named import headings, named_metric
+from fedassay.nesting import publishable_edges
 from fedassay.noise import DenseNoise, NoNoise
 from fedassay.planning.request import SurveyRequest
 from fedassay.planning.score_model import binormal, from_reference, on_grid
@@ -146,7 +147,10 @@ def expected_histogram(
     """
     counts = on_grid(model, survey.grid)
     if survey.is_exact and not isinstance(survey.level_policy, OneLevel):
-        return ScoreHistogram(survey.grid.edges, counts, NoNoise(), decode_options.smooth)
+        exact = ScoreHistogram(survey.grid.edges, counts, NoNoise(), decode_options.smooth)
+        if not survey.smallest_cell:
+            return exact
+        return exact.merge(publishable_edges(exact.edges, counts, survey.smallest_cell))
     total = float(counts.sum()) if survey.total_is_known else None
     if second is not None:
         observed = [

@@ -120,7 +120,7 @@ def forecast_ece(
     >>> from fedassay.planning.forecast import model_for
     >>> from fedassay.planning.request import SurveyRequest
     >>> from fedassay.planning.search import design_survey
-    >>> request = SurveyRequest(clients=1000, height=3)
+    >>> request = SurveyRequest(clients=1000, height=3, smallest_cell=0)
     >>> survey = design_survey(request).survey
     >>> drawn = MonteCarlo(survey, model_for(request), 1000, DecodeOptions())
     >>> generator = np.random.default_rng(0)
@@ -167,7 +167,7 @@ def expected_ece(
     >>> from fedassay.planning.forecast import model_for
     >>> from fedassay.planning.request import SurveyRequest
     >>> from fedassay.planning.search import design_survey
-    >>> request = SurveyRequest(clients=1000, height=3)
+    >>> request = SurveyRequest(clients=1000, height=3, smallest_cell=0)
     >>> survey = design_survey(request).survey
     >>> drawn = MonteCarlo(survey, model_for(request), 1000, DecodeOptions())
     >>> expected_ece(drawn, generator=np.random.default_rng(0), fits=1) < 0.1

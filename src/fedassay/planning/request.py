@@ -21,8 +21,14 @@ from fedassay.decoding import MAX_BUCKETS
 from fedassay.errors import SettingInvalid
 from fedassay.examples import Examples, FloatArray, checked_scores
 from fedassay.mechanisms import Privacy, Unit, UnitKind, check_epsilon
+from fedassay.nesting import MOST_SMALLEST_CELL
 from fedassay.survey import MAX_CLIENTS
 from fedassay.survey_moments import FEWEST_HONEST, SiteMoments
+
+SMALLEST_CELL = 10
+"""Of exact sums, unless a survey says otherwise: what hospitals' rules ask for."""
+ROWS_ASSUMED = 10_000
+"""That exact sums are over, where nobody says how many."""
 
 
 class Preset(Enum):
@@ -84,6 +90,8 @@ class SurveyRequest:
     minimum_reports: int | None = None
     dropouts: Fraction = Fraction(1, 10)
     """Share of the clients that may stay away, where minimum_reports is left open."""
+    smallest_cell: int | None = None
+    """Of exact sums no smaller count is published; 0 or 1 for any, None for 10."""
     colluders: int = 0
     allow_empty: bool = False
     level_by_hash: bool = False
@@ -115,6 +123,26 @@ class SurveyRequest:
         return next((name for name, is_given in given.items() if is_given), "")
 
     @property
+    def smallest(self) -> int:
+        """The smallest cell that is published, 0 where none is too small or noise protects all.
+
+        >>> SurveyRequest().smallest, SurveyRequest(smallest_cell=1).smallest
+        (10, 0)
+        """
+        if self.privacy.spends_epsilon or (self.smallest_cell or 2) < 2:
+            return 0
+        return SMALLEST_CELL if self.smallest_cell is None else self.smallest_cell
+
+    @property
+    def rows_expected(self) -> int:
+        """How many rows exact sums hold together: as said, or at least some thousands.
+
+        >>> SurveyRequest(clients=14).rows_expected
+        10000
+        """
+        return self.examples or max(self.clients or 0, ROWS_ASSUMED)
+
+    @property
     def fewest_reports(self) -> int:
         """What shared noise is sized for: minimum_reports, or all clients but the dropouts.
 
@@ -125,6 +153,16 @@ class SurveyRequest:
             return self.minimum_reports
         clients = self.clients or 2
         return max(floor(clients * (1 - self.dropouts)), min(clients, self.colluders + 1), 2)
+
+
+def simulated_smallest(preset: Preset, height: int | None, smallest_cell: int | None) -> int | None:
+    """A simulation's smallest cell: none on the paper's grid and on even ones, as it then says.
+
+    >>> simulated_smallest(Preset.PAPER, None, None), simulated_smallest(Preset.DEFAULT, None, 5)
+    (0, 5)
+    """
+    is_even = preset is Preset.PAPER or height is not None
+    return 0 if smallest_cell is None and is_even else smallest_cell
 
 
 def check_request(request: SurveyRequest) -> None:
@@ -220,6 +258,8 @@ def _check_ranges(request: SurveyRequest) -> None:
         raise SettingInvalid(
             f"an assumed AUC must lie between 0.5 and 1; found {auc}. Swap the labels below 0.5."
         )
+    if request.smallest_cell is not None:
+        require_whole(request.smallest_cell, "the smallest cell", 0, MOST_SMALLEST_CELL)
     check_thresholds(request.thresholds)
 
 
@@ -243,6 +283,7 @@ def _check_contradictions(request: SurveyRequest) -> None:
             f"a first survey finds where scores lie; {request.fixes_levels} does not go with two "
             "steps. Drop it, or use steps=1 (--steps 1)."
         )
+    _check_smallest(request)
     if request.sum_only and request.privacy is not Privacy.SITE:
         raise SettingInvalid(
             "sum_only goes with site privacy, where a report might be seen; found it with "
@@ -267,6 +308,22 @@ def _check_contradictions(request: SurveyRequest) -> None:
                     "local privacy holds whatever others do; colluders do not go with it. "
                     "Drop them."
                 )
+
+
+def _check_smallest(request: SurveyRequest) -> None:
+    """A smallest cell goes with exact sums, and these are then asked on one nesting of cells."""
+    if request.privacy.spends_epsilon and (request.smallest_cell or 0) > 1:
+        raise SettingInvalid(
+            f"a smallest cell is for exact sums; found one with {request.privacy.value} privacy, "
+            "whose noise protects single rows. Leave it out."
+        )
+    given = "the paper preset" if request.preset is Preset.PAPER else "a height"
+    if request.smallest and (request.preset is Preset.PAPER or request.height is not None):
+        raise SettingInvalid(
+            "exact sums with a smallest cell are asked on one nesting of cells, the same for all "
+            f"surveys; {given} does not go with it. Leave it out, or switch the smallest cell off "
+            "knowingly (smallest_cell=0, --smallest-cell 0)."
+        )
 
 
 def _check_sites(request: SurveyRequest) -> None:

@@ -12,6 +12,7 @@ from fedassay.decoding import DecodeOptions
 from fedassay.examples import Examples
 from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy
+from fedassay.nesting import MOST_NESTED_CELLS
 from fedassay.planning.build import build_survey, rebuilt_survey
 from fedassay.planning.candidates import (
     LEAVES,
@@ -49,6 +50,8 @@ PAPER_HEIGHT = 10
 PAPER_BUCKETS = 100
 _REFERENCE_CELLS = 2**12
 _SHORTLIST = 6
+_ROOM = 5
+_FEWEST_NESTED = 8
 _QUICKLY = 2
 # What settles on a number stays on grids of a size: so many times more or fewer cells.
 _NEAR = 3
@@ -209,7 +212,29 @@ def _given_grid(request: SurveyRequest) -> Grid:
 
 
 def _exact_grid(request: SurveyRequest) -> Grid:
-    """Without noise cells cost nothing, and the leaves say it all."""
+    """Without noise cells cost nothing but the privacy of who is alone in one."""
     reference = request.reference
+    if request.smallest:
+        cells = nested_cells(request.rows_expected, request.smallest)
+        if reference is None:
+            return Grid.nested(cells, thresholds=request.thresholds)
+        scores, labels = (
+            (reference.scores, reference.labels)
+            if isinstance(reference, Examples)
+            else (reference, None)
+        )
+        return Grid.nested(cells, reference=scores, labels=labels, thresholds=request.thresholds)
     grid = Grid.fine() if reference is None else warped_grid(reference, _REFERENCE_CELLS)
     return grid.with_edges_at(request.thresholds)
+
+
+def nested_cells(rows: int, smallest: int) -> int:
+    """So many cells that one holds five times the smallest on average, and few hold fewer.
+
+    Whoever adds up sees the sums before they are merged. Scores crowd, though, and nobody knows
+    where beforehand: some cells will hold fewer, unless a reference says where scores lie.
+
+    >>> nested_cells(100_000, 10), nested_cells(500, 10)
+    (2000, 10)
+    """
+    return min(max(rows // (_ROOM * smallest), _FEWEST_NESTED), MOST_NESTED_CELLS)

@@ -88,6 +88,9 @@
     movePoint("decision", at.threshold, value("net_benefit"));
     moveCut("calibration-curve", at.threshold);
     moveCut("distribution", at.threshold);
+    document.querySelectorAll(".at").forEach((place) => {
+      place.textContent = shown(at.threshold);
+    });
     slider.value = index;
     slider.setAttribute("aria-valuetext", shown(at.threshold));
     if (say) {

@@ -105,12 +105,17 @@ def estimate_row(name: str, estimate: Estimate, **attributes: str) -> Markup:
     )
 
 
-def table(head: Sequence[Content], rows: Sequence[Markup], *, caption: str) -> Markup:
-    """A table that scrolls by itself where it is wider than the page."""
+def table(
+    head: Sequence[Content], rows: Sequence[Markup], *, caption: str, at: Content = None
+) -> Markup:
+    """A table that scrolls by itself where it is wider than the page.
+
+    `at` stands after its caption, and may change.
+    """
     top = element("thead", element("tr", *(element("th", each, scope="col") for each in head)))
     return element(
         "div",
-        element("table", element("caption", caption), top, element("tbody", *rows)),
+        element("table", element("caption", caption, at), top, element("tbody", *rows)),
         class_="scroll",
         tabindex=0,
         role="region",

@@ -47,7 +47,7 @@ class SimulatedAssessment(Assessment):
     def headline(self) -> str:
         """What was simulated, and under which promise."""
         held = "each row a client" if self.clients is None else f"{self.clients:,} clients"
-        line = f"{self.rows:,} rows, {held}. {self.guarantee.sentence()}"
+        line = f"{self.rows:,} rows, {held}. {self.guarantee.sentence()}{self.cells_note}"
         if self.counted < self.rows:
             unit = self.survey.unit
             most, kind = 1 if self.survey.is_local else unit.max_examples, unit.kind.value

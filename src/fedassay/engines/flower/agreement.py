@@ -12,15 +12,16 @@ from fedassay.files import Fields, check_format
 from fedassay.ledger import Part
 from fedassay.survey import MAX_CLIENTS
 
-SITE_FORMAT = "fedassay.site/1"
+SITE_FORMAT = "fedassay.site/2"
+_FORMATS = ("fedassay.site/1", SITE_FORMAT)
 AGREEMENT_FILE = "site.toml"
 _MOST_BYTES = 2**20
 _MOST_DIGESTS = 10_000
 _MOST_REASON = 400
 _KEYS = (
     "format", "data-folder", "data-id", "largest-epsilon", "budget", "reason", "exact-sums",
-    "smallest-cohort", "colluders", "model-digests", "again", "trusted-server", "identity",
-    "roster",
+    "smallest-cell", "smallest-cohort", "colluders", "model-digests", "again", "trusted-server",
+    "identity", "roster",
 )  # fmt: skip
 LARGEST_EPSILON = Fraction(1)
 """What a site spends on one survey, per unit and under every privacy model, unless it says why."""
@@ -44,6 +45,8 @@ class Agreement:
     """Why this site gives more than `LARGEST_EPSILON` or `BUDGET`; empty where it does not."""
     exact_sums: bool
     """Whether sums without noise may be revealed."""
+    smallest_cell: int
+    """Of sums without noise, the smallest count that may be published; 0 or 1 for any."""
     smallest_cohort: int
     colluders: int | None
     """How many sites may work together with a server; None for a third of the roster."""
@@ -65,7 +68,7 @@ class Agreement:
     @classmethod
     def load(cls, path: Path) -> "Agreement":
         """Read `site.toml`; anything unknown is refused, and so is what has no limit."""
-        content = check_format(read_toml(path), SITE_FORMAT, str(path))
+        content = check_format(read_toml(path), _FORMATS, str(path))
         unknown = set(content) - set(_KEYS)
         if unknown:
             raise FileInvalid(
@@ -87,6 +90,9 @@ class Agreement:
                 budget=fields.fraction("budget"),
                 reason=fields.text("reason").strip() if "reason" in content else "",
                 exact_sums=_flag(fields, content, "exact-sums"),
+                smallest_cell=fields.integer("smallest-cell", 0, MAX_CLIENTS)
+                if "smallest-cell" in content
+                else ClientPolicy().smallest_cell,
                 smallest_cohort=fields.integer("smallest-cohort", 1, MAX_CLIENTS),
                 colluders=fields.integer("colluders", 0, MAX_CLIENTS)
                 if "colluders" in content

@@ -161,6 +161,7 @@ def _request(
         colluders=0 if stands_alone else values.colluders(sites or 0),
         sum_only=sum_only,
         model_digest=values.text("model-digest") or None,
+        smallest_cell=values.smallest_cell(),
     )
     if request.privacy.is_local:
         # Under local privacy each example is a report; sites only carry them.
@@ -231,6 +232,17 @@ class _Values:
                 f"colluders must be a whole number from 0; found {str(value)[:40]!r}."
             )
         return number
+
+    def smallest_cell(self) -> int | None:
+        """The planner's, unless a number is given: 0 is one, too."""
+        value = self._config.get("smallest-cell", "")
+        if value == "":
+            return None
+        if not str(value)[:12].isdecimal() or isinstance(value, float):
+            raise SettingInvalid(
+                f"smallest-cell must be a whole number from 0; found {str(value)[:40]!r}."
+            )
+        return int(str(value)[:12])
 
     def flag(self, name: str) -> bool:
         value = self._config.get(name, False)

@@ -109,6 +109,7 @@ class Site:
             colluders=0 if crowd else self.colluders,
             largest_epsilon=agreed.largest_epsilon,
             exact_sums=agreed.exact_sums,
+            smallest_cell=agreed.smallest_cell,
             model_digests=agreed.model_digests,
         )
 

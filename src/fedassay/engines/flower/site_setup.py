@@ -46,6 +46,8 @@ class SiteOptions:
     """Why more than the defaults; without one more is refused."""
     exact_sums: int = 0
     """How many exact sums the site answers before it is told to answer more."""
+    smallest_cell: int = ClientPolicy().smallest_cell
+    """Of sums without noise, the smallest count that may be published; 0 or 1 for any."""
     smallest_cohort: int = 3
     colluders: int | None = None
     """How many sites may work together with a server; None for a third of the roster."""
@@ -119,6 +121,10 @@ budget = {_text(str(wishes.budget))}
 
 # Whether sums without noise may be revealed (privacy = "secure").
 exact-sums = {_flag(wishes.exact_sums > 0)}
+
+# Of such sums, the smallest count that may be published; 0 for any. Surveys that publish smaller
+# ones are declined, and so are those with too many cells for the rows of this site.
+smallest-cell = {wishes.smallest_cell}
 
 # Answer only in a crowd of at least so many honest sites.
 smallest-cohort = {wishes.smallest_cohort}

@@ -2,7 +2,7 @@
 
 from fedassay.estimate import Estimate
 from fedassay.metrics import confusion_counts
-from fedassay.report.markup import Markup, element
+from fedassay.report.markup import Markup, element, joined
 from fedassay.report.material import Material
 from fedassay.report.wording import (
     HEAD,
@@ -47,6 +47,7 @@ def at_a_threshold(material: Material) -> Markup:
         ),
         class_="controls",
     )
+    counts = confusion_counts(material.histogram, material.start)
     rows = [estimate_row(name, material.at_start(name), data_figure=name) for name in FIGURES]
     return section(
         "threshold",
@@ -62,8 +63,8 @@ def at_a_threshold(material: Material) -> Markup:
         element("p", "", id="said", class_="unseen", role="status"),
         element(
             "div",
-            table(HEAD, rows, caption="Figures at the threshold"),
-            _matrix(confusion_counts(material.histogram, material.start)),
+            table(HEAD, rows, caption="Figures at the threshold", at=_at(material.start)),
+            _matrix(counts, _at(material.start)),
             class_="figures",
         ),
     )
@@ -83,7 +84,11 @@ def _offered(material: Material) -> str:
     return words
 
 
-def _matrix(counts: dict[str, Estimate]) -> Markup:
+def _at(threshold: float) -> Markup:
+    return joined(" ", element("span", f"{threshold:g}", class_="at"))
+
+
+def _matrix(counts: dict[str, Estimate], at: Markup) -> Markup:
     """The confusion matrix, with an interval for each count."""
     body = [
         element(
@@ -93,7 +98,7 @@ def _matrix(counts: dict[str, Estimate]) -> Markup:
         )
         for title, names in (("flagged", ("tp", "fp")), ("not flagged", ("fn", "tn")))
     ]
-    return table(["rows", "positive", "negative"], body, caption="Confusion matrix")
+    return table(["rows", "positive", "negative"], body, caption="Confusion matrix", at=at)
 
 
 def _cell(name: str, estimate: Estimate) -> Markup:

@@ -1,0 +1,210 @@
+"""What of exact sums is published: cells merged until each holds enough of either label.
+
+The rule (`nesting.publishable_edges`) sees the sums alone, which whoever adds up has seen. Its
+cells hold at least the survey's smallest cell of each label, an exact 0 included: nobody of a
+label in a cell is as telling as one. No difference of two files of the same rows holds fewer.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fedassay.errors import FileInvalid, SettingInvalid, TooFewRows
+from fedassay.examples import FloatArray, IntArray
+from fedassay.files import Fields
+from fedassay.nesting import publishable_edges
+from fedassay.survey import Survey
+from fedassay.tally import MOST_SITE_COUNTERS, Tally
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class MergedTally(Tally):
+    """The sums of an exact survey over published cells: all that is left of a tally."""
+
+    kept: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """Places of the survey's edges that were kept, both ends included."""
+
+    def edges(self, survey: Survey) -> FloatArray:
+        """Between which edges the counters lie."""
+        edges: FloatArray = survey.grid.edges[self.kept]
+        return edges
+
+    def per_level(self, survey: Survey) -> tuple[IntArray, ...]:
+        """The counters of the one level, label x published cell."""
+        self.require(survey)
+        return (self.counters.reshape(2, -1),)
+
+    def __add__(self, other: Tally) -> Tally:
+        raise SettingInvalid(
+            "published cells do not add up: each tally has its own. Add tallies before they are "
+            "published."
+        )
+
+
+def published(survey: Survey, tally: Tally) -> Tally:
+    """A tally as it may be published: merged where the survey has a smallest cell.
+
+    Guarantee: no cell holds fewer than the smallest cell of either label, and neither does any
+    difference of two such tallies of the same rows, whatever their surveys asked.
+
+    >>> from fedassay.grid import Grid
+    >>> from fedassay.hierarchy import Hierarchy
+    >>> from fedassay.mechanisms import Exact, Privacy
+    >>> survey = Survey(
+    ...     privacy=Privacy.SECURE, grid=Grid.explicit([0.0, 0.2, 0.5, 1.0]),
+    ...     hierarchy=Hierarchy.flat(3), mechanisms=(Exact(),), smallest_cell=10,
+    ... )
+    >>> tally = Tally(survey.fingerprint, (2,), np.array([9, 20, 90, 30, 20, 30]))
+    >>> published(survey, tally).counters.tolist()
+    [29, 90, 50, 30]
+    """
+    tally.require(survey)
+    if not survey.smallest_cell or isinstance(tally, MergedTally):
+        return tally
+    (counts,) = tally.per_level(survey)
+    if counts.sum(axis=1).min() < survey.smallest_cell:
+        raise TooFewRows(
+            f"this survey publishes no count below {survey.smallest_cell:,} of either label; there "
+            "are fewer rows of one label in all, so there is nothing to publish. Wait for more "
+            "clients, or start a survey with a smaller one (--smallest-cell)."
+        )
+    kept = publishable_edges(survey.grid.edges, counts, survey.smallest_cell)
+    return _merged(survey, tally, kept)
+
+
+def _merged(survey: Survey, tally: Tally, kept: IntArray) -> MergedTally:
+    (counts,) = tally.per_level(survey)
+    sums = np.add.reduceat(counts, kept[:-1], axis=1)
+    return MergedTally(
+        tally.fingerprint, tally.reports, sums.ravel(), moments=tally.moments, kept=kept
+    )
+
+
+def published_sites(
+    survey: Survey, tallies: Mapping[str, Tally]
+) -> tuple[dict[str, Tally], tuple[str, ...]]:
+    """Tallies of single sites as they may be shown beside their sum, and who is held back.
+
+    Sites with fewer rows of a label than the smallest cell are held back, and as many more, the
+    smallest first, as it takes that those held back have enough together: or else the sum less
+    the others would be theirs. All that are shown have the same cells, in which each of them has
+    enough, and those held back together too: the sum less one of two sites is the other.
+
+    Guarantee: that of `published`, for every sum and difference of the shown and of all together.
+
+    >>> from fedassay.grid import Grid
+    >>> from fedassay.hierarchy import Hierarchy
+    >>> from fedassay.mechanisms import Exact, Privacy
+    >>> survey = Survey(
+    ...     privacy=Privacy.SECURE, grid=Grid.uniform(2), hierarchy=Hierarchy.flat(2),
+    ...     mechanisms=(Exact(),), smallest_cell=10,
+    ... )
+    >>> counts = {"north": [30, 40, 50, 60], "south": [20, 20, 20, 20], "tiny": [1, 1, 1, 1]}
+    >>> tallies = {
+    ...     name: Tally(survey.fingerprint, (1,), np.array(each)) for name, each in counts.items()
+    ... }
+    >>> shown, held_back = published_sites(survey, tallies)
+    >>> list(shown), held_back
+    (['north'], ('tiny', 'south'))
+    """
+    smallest = survey.smallest_cell
+    if not smallest:
+        return dict(tallies), ()
+    counts = {name: tally.per_level(survey)[0] for name, tally in tallies.items()}
+    order = sorted(counts, key=lambda name: (int(counts[name].sum(axis=1).min()), name))
+    back = [name for name in order if counts[name].sum(axis=1).min() < smallest]
+    shown = order[len(back) :]
+    rest = sum((counts[name] for name in back), np.zeros((2, survey.grid.cells), np.int64))
+    while back and shown and rest.sum(axis=1).min() < smallest:
+        back.append(shown.pop(0))
+        rest = rest + counts[back[-1]]
+    parts = [counts[name] for name in shown] + ([rest] if back else [])
+    kept = np.arange(len(survey.grid.edges))
+    for part in parts:
+        kept = np.intersect1d(kept, publishable_edges(survey.grid.edges, part, smallest))
+    merged = {name: _merged(survey, tallies[name], kept) for name in tallies if name in shown}
+    return dict(merged), tuple(back)
+
+
+def merged_in_words(survey: Survey, edges: FloatArray, thresholds: Sequence[float]) -> str:
+    """How a smallest cell was kept, or that exact sums have none; nothing where noise is."""
+    if not survey.is_exact:
+        return ""
+    if not survey.smallest_cell:
+        return " Any count is published, single rows too: there is no smallest cell."
+    note = (
+        f" {survey.grid.cells:,} cells were merged into {len(edges) - 1:,} of at least "
+        f"{survey.smallest_cell:,} of each label."
+    )
+    inside = [f"{point:g}" for point in thresholds if 0.0 < point < 1.0 and point not in edges]
+    if inside:
+        note += f" Inside a cell, and read between its edges: {', '.join(inside)}."
+    return note
+
+
+def coarse_in_words(survey: Survey) -> str:
+    """What helps where merged cells are too coarse."""
+    return (
+        f"Each cell holds at least {survey.smallest_cell:,} of either label; more rows, or a "
+        "smaller --smallest-cell where rules allow it, would tell."
+    )
+
+
+def published_json(tally: Tally) -> dict[str, Any]:
+    """The sums as a file holds them, with the edges that were kept where cells were merged."""
+    content: dict[str, Any] = {
+        "reports": list(tally.reports),
+        "counters": tally.counters.tolist(),
+    }
+    if isinstance(tally, MergedTally):
+        content["kept"] = tally.kept.tolist()
+    if tally.sites:
+        content["sites"] = {name: each.tolist() for name, each in tally.sites.items()}
+    return content
+
+
+def published_from_json(
+    fields: Fields, survey: Survey, where: str, *, moments: IntArray | None = None
+) -> Tally:
+    """Rebuild a published tally from untrusted JSON; a smaller cell than promised is refused."""
+    reports = fields.integers("reports", survey.hierarchy.levels)
+    if not survey.smallest_cell:
+        counters = np.array(fields.integers("counters", survey.hierarchy.width), np.int64)
+        sites = _read_sites(fields, survey, where) if fields.has("sites") else None
+        return Tally.checked(
+            survey, reports=reports, counters=counters, sites=sites, moments=moments, where=where
+        )
+    kept = np.array(fields.integers("kept", survey.grid.cells + 1), np.int64)
+    ends = [0, survey.grid.cells]
+    if len(kept) < 2 or [kept[0], kept[-1]] != ends or not (np.diff(kept) > 0).all():
+        raise FileInvalid(
+            f'{where}: "kept" must list places of edges in rising order, from first to last.'
+        )
+    width = 2 * (len(kept) - 1)
+    counters = np.array(fields.integers("counters", width), np.int64)
+    if len(counters) != width or counters.min() < survey.smallest_cell:
+        raise FileInvalid(
+            f"{where}: each of the {width} counts is at least {survey.smallest_cell}, the "
+            "survey's smallest cell; found other ones. Make the file again with fedassay tally."
+        )
+    # What holds for the whole grid's sums is checked on sums of the same totals.
+    spread = np.zeros((2, survey.grid.cells), np.int64)
+    spread[:, kept[:-1]] = counters.reshape(2, -1)
+    whole = Tally.checked(
+        survey, reports=reports, counters=spread.ravel(), moments=moments, where=where
+    )
+    return MergedTally(whole.fingerprint, whole.reports, counters, moments=whole.moments, kept=kept)
+
+
+def _read_sites(fields: Fields, survey: Survey, where: str) -> dict[str, IntArray]:
+    """Every site's counters, from a file that a stranger may have written."""
+    width, listed = survey.hierarchy.width, fields.get("sites")
+    if not isinstance(listed, dict) or len(listed) * width > MOST_SITE_COUNTERS:
+        raise FileInvalid(
+            f'{where}: "sites" holds at most {MOST_SITE_COUNTERS:,} counters by name; found '
+            "something else."
+        )
+    inside = Fields(listed, f"{where}, sites")
+    return {name: np.array(inside.integers(name, width), np.int64) for name in listed}

@@ -1,0 +1,82 @@
+"""A figure's page in Markdown, from its file alone."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fedassay.reproduction.figures import Figure
+from fedassay.reproduction.results import Point
+
+
+def page(figure: Figure, content: Mapping[str, Any], points: Sequence[Point]) -> str:
+    """Title, settings, picture, the tables' origin, and every mean with its interval."""
+    repeated = max((len(point.values) for point in points), default=0)
+    size = "a quick run, for a first look" if content["quick"] else "the paper's settings"
+    sections = [
+        f"# {figure.title}",
+        f"The paper's `{figure.label}`, by `fedassay reproduce {figure.name}`: {size}, {repeated} "
+        f"repetitions. {figure.note}".strip(),
+        f"![{figure.title}]({figure.name}.png)",
+        f"Error bars: {figure.bars}. Tables: mean ± half of its 95 % interval over repetitions.",
+        _data(content["data"]),
+        *_tables(figure, points),
+        f"Sources {content['sources'][:12]}, "
+        f"{content['seconds']:.0f} s of measuring; seeds stand in `{figure.name}.json`.",
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def markdown_table(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+    """Rows under a header; all columns but the first are numbers.
+
+    >>> print(markdown_table(["B", "error"], [["5", "0.1"]]))
+    | B | error |
+    | --- | ---: |
+    | 5 | 0.1 |
+    """
+    rule = ["---"] + ["---:"] * (len(header) - 1)
+    return "\n".join(f"| {' | '.join(row)} |" for row in (header, rule, *body))
+
+
+def figure_text(point: Point) -> str:
+    """The mean, and half of its interval where there is one.
+
+    >>> figure_text(Point(data="", panel="", curve="", x=1.0, values=(0.012,), spread=0.0))
+    '0.012'
+    """
+    if point.half_width == 0.0:
+        return f"{point.mean:.2g}"
+    return f"{point.mean:.2g} ± {point.half_width:.1g}"
+
+
+def _data(data: Sequence[Mapping[str, Any]]) -> str:
+    body = [
+        [
+            each["name"],
+            each["about"],
+            f"{each['rows']:,}",
+            f"{each['positive_rate']:.3f}",
+            f"{each['roc_auc']:.4f}",
+            f"{each['ece']:.4f}",
+        ]
+        for each in data
+    ]
+    header = ["table", "what it is", "scored rows", "positives", "ROC AUC", "ECE, 20 bins"]
+    return markdown_table(header, body)
+
+
+def _tables(figure: Figure, points: Sequence[Point]) -> list[str]:
+    """One table for every panel and table of rows: x down, curves across."""
+    sections = []
+    for panel, data in dict.fromkeys((point.panel, point.data) for point in points):
+        here = [point for point in points if (point.panel, point.data) == (panel, data)]
+        curves = list(dict.fromkeys(point.curve for point in here))
+        at = {(point.curve, point.x): figure_text(point) for point in here}
+        body = [
+            [
+                f"{x:,.4g}" if x < 1000 else f"{x:,.0f}",
+                *(at.get((curve, x), "–") for curve in curves),
+            ]
+            for x in sorted({point.x for point in here})
+        ]
+        sections.append(f"## {data}: {panel}\n\n{markdown_table([figure.x, *curves], body)}")
+    return sections

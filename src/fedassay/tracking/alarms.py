@@ -1,0 +1,131 @@
+"""Alarms over a history: what has changed, at a stated chance of any false alarm in a year."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedassay.checks import require_type, require_whole
+from fedassay.errors import SettingInvalid
+from fedassay.examples import FloatArray
+from fedassay.metrics.named import check_metric
+from fedassay.sites.effects import SiteEffects
+from fedassay.tracking.cusum import cusum, cusum_limit, recursive_residuals
+from fedassay.tracking.history import History
+
+WATCHED = ("roc_auc", "calibration_in_the_large", "calibration_slope", "prevalence", "brier")
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What is watched, and how seldom chance alone may raise an alarm.
+
+    Guarantee: while nothing changes, the chance of any alarm in a year, over all metrics, both
+    directions and all looks, is at most `false_alarms`: each of 2 K CUSUMs has that much
+    divided by 2 K.
+
+    >>> round(Watch(metrics=("roc_auc",)).limit, 2)
+    4.35
+    """
+
+    metrics: tuple[str, ...] = WATCHED
+    false_alarms: float = 0.05
+    looks_per_year: int = 12
+
+    def __post_init__(self) -> None:
+        require_type(self.metrics, tuple, "the metrics to watch", 'Write them as ("roc_auc",).')
+        if not self.metrics:
+            raise SettingInvalid("a watch needs a metric; found none. Write metrics=('roc_auc',).")
+        for name in self.metrics:
+            check_metric(name)
+        if not 0.0 < self.false_alarms < 1.0:
+            raise SettingInvalid(
+                "the chance of false alarms in a year lies between 0 and 1; found "
+                f"{self.false_alarms:g}. Usual is 0.05."
+            )
+        require_whole(self.looks_per_year, "looks a year", 1, 366)
+
+    @property
+    def limit(self) -> float:
+        """What a CUSUM must reach."""
+        rate = self.false_alarms / (2 * len(self.metrics))
+        return cusum_limit(rate, self.looks_per_year)
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """A metric that is not what it was."""
+
+    metric: str
+    at: str
+    """The look at which it was raised."""
+    since: str
+    """The first look that seems to be different."""
+    before: float
+    """The metric over the looks before, and over those since."""
+    after: float
+
+    def sentence(self) -> str:
+        """For a terminal or a log."""
+        moved = "rose" if self.after > self.before else "fell"
+        return (
+            f"{self.at}: {self.metric} {moved} from {self.before:.4f} to {self.after:.4f}, "
+            f"it seems since {self.since}."
+        )
+
+
+def find_alarms(history: History, watch: Watch) -> list[Alarm]:
+    """All alarms of a history, in order of time; after one, its metric is watched anew.
+
+    >>> import fedassay
+    >>> from fedassay import Examples
+    >>> labels, scores = [0, 1] * 500, [i / 1000 for i in range(1000)]
+    >>> same = fedassay.simulate(labels, scores, seed=0)
+    >>> find_alarms(History({"2026-09": same, "2026-10": same}), Watch())
+    []
+    """
+    require_type(history, History, "a history", "History.load reads a folder.")
+    require_type(watch, Watch, "a watch", "Use Watch().")
+    found = [
+        alarm
+        for metric in watch.metrics
+        for alarm in _of_metric(history.effects(metric), watch.limit)
+    ]
+    return sorted(found, key=lambda alarm: (alarm.at, watch.metrics.index(alarm.metric)))
+
+
+def _of_metric(effects: SiteEffects, limit: float) -> Iterator[Alarm]:
+    times = [each.site for each in effects.effects]
+    values, variances = effects.values, effects.variances
+    # From `start` on nothing has changed, so far; from `fresh` on it is watched.
+    start, fresh = 0, 1
+    while fresh < len(times):
+        residuals = recursive_residuals(values[start:], variances[start:])[fresh - start - 1 :]
+        places = [_first_alarm(sign * residuals, limit) for sign in (1.0, -1.0)]
+        reached = min((place for place in places if place is not None), default=None)
+        if reached is None:
+            return
+        at, since = fresh + reached[0], fresh + reached[1]
+        yield Alarm(
+            effects.metric,
+            times[at],
+            times[since],
+            effects.scale.back(_mean(values[start:since], variances[start:since])),
+            effects.scale.back(_mean(values[since : at + 1], variances[since : at + 1])),
+        )
+        start, fresh = since, at + 1
+
+
+def _first_alarm(residuals: FloatArray, limit: float) -> tuple[int, int] | None:
+    """Where a CUSUM first reaches its limit, and where it last left 0 before that."""
+    levels = cusum(residuals)
+    over = np.flatnonzero(levels >= limit)
+    if len(over) == 0:
+        return None
+    at = int(over[0])
+    zeros = np.flatnonzero(levels[:at] == 0.0)
+    return at, int(zeros[-1]) + 1 if len(zeros) else 0
+
+
+def _mean(values: FloatArray, variances: FloatArray) -> float:
+    return float((values / variances).sum() / (1.0 / variances).sum())

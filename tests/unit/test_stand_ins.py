@@ -1,0 +1,123 @@
+"""Tables like the paper's: trained here, kept in a cache, or the original files."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from fedassay.errors import ColumnMissing, FileInvalid
+from fedassay.metrics.exact_rows import row_calibration
+from fedassay.reproduction import stand_ins
+from fedassay.reproduction.kaggle import kaggle_table
+from fedassay.reproduction.recipes import RECIPES, Recipe
+from fedassay.reproduction.stand_ins import made_rows, scored_half, stand_in
+
+SEPTEMBER, _, NOVEMBER = RECIPES
+SHORT = replace(NOVEMBER, features=("f", 0, 9))
+
+
+def test_recipes_are_the_papers_tables() -> None:
+    rows = [(recipe.rows, recipe.classifier, recipe.roc_auc) for recipe in RECIPES]
+    assert rows == [
+        (957_919, "LightGBM", 0.79),
+        (1_000_000, "XGBoost", 0.85),
+        (600_000, "logistic regression", 0.73),
+    ]
+    assert [len(recipe.feature_names) for recipe in RECIPES] == [118, 285, 100]
+
+
+@pytest.mark.parametrize("recipe", [SEPTEMBER, NOVEMBER], ids=lambda recipe: recipe.name)
+def test_a_stand_in_ranks_and_errs_as_the_papers_model_did(recipe: Recipe) -> None:
+    features, labels = made_rows(recipe, 12_000)
+    examples = scored_half(recipe, features, labels)
+    assert len(examples) == 6_000
+    # Far fewer rows than the full table has, so that boosting learns less and overfits more.
+    area = roc_auc_score(examples.labels, examples.scores)
+    assert area == pytest.approx(recipe.roc_auc, abs=0.035)
+    assert 0.47 < examples.positives / len(examples) < 0.53
+    found = row_calibration(examples, examples.scores)["ece"]
+    wanted = recipe.ece
+    assert found == pytest.approx(wanted or 0.0, abs=0.035)
+
+
+def test_a_models_own_training_rows_are_never_scored() -> None:
+    features, labels = made_rows(NOVEMBER, 2_000)
+    examples = scored_half(NOVEMBER, features, labels)
+    assert examples.labels.tolist() == labels[1::2].tolist()
+    changed = np.where(np.arange(2_000) % 2 == 1, 1.0 - labels, labels)
+    again = scored_half(NOVEMBER, features, changed)
+    assert again.scores.tolist() == examples.scores.tolist(), "test labels taught nothing"
+
+
+def test_scores_are_made_once_and_made_anew_when_the_cache_is_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    said: list[str] = []
+    first, about = stand_in(NOVEMBER, 4_000, say=said.append)
+    second, _ = stand_in(NOVEMBER, 4_000, say=said.append)
+    assert len(said) == 1
+    assert second.scores.tolist() == first.scores.tolist()
+    assert "stand-in for logistic regression: 4,000 rows" in about
+    (path,) = stand_ins.cache_folder().iterdir()
+    path.write_bytes(path.read_bytes()[:100])
+    third, _ = stand_in(NOVEMBER, 4_000, say=said.append)
+    assert third.scores.tolist() == first.scores.tolist()
+    stand_in(replace(NOVEMBER, signal=2.0), 4_000, say=said.append)
+    assert len(said) == 3, "another recipe is not taken from the cache"
+
+
+def test_without_a_cache_scores_are_made_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "fedassay").write_text("in the way")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert len(stand_in(NOVEMBER, 2_000)[0]) == 1_000
+
+
+def original(folder: Path, *, rows: int = 400) -> Path:
+    """A small file of the November competition's form."""
+    features, labels = made_rows(SHORT, rows)
+    names = ["id", *SHORT.feature_names, SHORT.label]
+    lines = [
+        f"{i},{','.join(f'{value:.4f}' for value in row)},{label:.0f}"
+        for i, (row, label) in enumerate(zip(features, labels, strict=True))
+    ]
+    path = folder / SHORT.folder / "train.csv"
+    path.parent.mkdir(parents=True)
+    path.write_text("\n".join([",".join(names), *lines]) + "\n")
+    return path
+
+
+def test_half_of_an_original_file_is_scored_by_a_model_of_the_other(tmp_path: Path) -> None:
+    original(tmp_path)
+    said: list[str] = []
+    examples, about = kaggle_table(tmp_path, SHORT, say=said.append)
+    assert len(examples) == 200
+    assert roc_auc_score(examples.labels, examples.scores) > 0.6
+    assert "400 rows, of 600,000" in about
+    assert "cut short" in said[0]
+
+
+def test_a_kaggle_folder_that_is_missing_or_half_downloaded_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileInvalid, match="no such folder"):
+        kaggle_table(tmp_path / "nowhere", SHORT)
+    with pytest.raises(FileInvalid, match=r"train.csv: is missing. Download"):
+        kaggle_table(tmp_path, SHORT)
+    (tmp_path / f"{SHORT.folder}.zip").write_bytes(b"PK")
+    with pytest.raises(FileInvalid, match=r"Unpack tabular-playground-series-nov-2021\.zip"):
+        kaggle_table(tmp_path, SHORT)
+    path = original(tmp_path)
+    whole = path.read_text()
+    path.write_text(whole[: len(whole) // 2])
+    with pytest.raises(FileInvalid, match="ends within a line"):
+        kaggle_table(tmp_path, SHORT)
+    lines = whole.splitlines()
+    path.write_text("\n".join([*lines[:9], lines[9][:20]]) + "\n")
+    with pytest.raises(FileInvalid, match="not a whole CSV file"):
+        kaggle_table(tmp_path, SHORT)
+    path.write_text(whole.replace("f3,", "g3,", 1))
+    with pytest.raises(ColumnMissing, match=r"f0 to f9 and target; 1 are missing, f3 first"):
+        kaggle_table(tmp_path, SHORT)
