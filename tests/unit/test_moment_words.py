@@ -44,7 +44,7 @@ def brute_force(asked: fedassay.Survey, held: ScoredClients) -> list[int]:
 
 
 def test_a_site_adds_a_one_and_the_logit_of_its_own_area() -> None:
-    asked, held = survey(), cohort()
+    asked, held = survey(smallest_cell=0), cohort()
     step = 2 ** (31 - asked.moments.most_sites.bit_length() - 3)  # type: ignore[union-attr]
     for examples in clients(held):
         words = moment_words(asked, asked.grid.count(examples))
@@ -54,7 +54,7 @@ def test_a_site_adds_a_one_and_the_logit_of_its_own_area() -> None:
 
 
 def test_a_site_without_an_effect_adds_as_many_words_all_zero() -> None:
-    asked = survey(height=4)
+    asked = survey(height=4, smallest_cell=0)
     one_class = asked.grid.count(Examples([0] * 50, [i / 50 for i in range(50)]))
     few = asked.grid.count(Examples([0, 1] * 9, [0.2, 0.7] * 9))
     for counts in (one_class, few, np.zeros_like(few)):
@@ -62,7 +62,7 @@ def test_a_site_without_an_effect_adds_as_many_words_all_zero() -> None:
 
 
 def test_files_secure_aggregation_and_simulation_give_the_same_sums() -> None:
-    asked, held = survey(height=4), cohort(5, 60)
+    asked, held = survey(height=4, smallest_cell=0), cohort(5, 60)
     expected = brute_force(asked, held)
     assert expected[0] == 5
     randomness = SimulatedRandomness(np.random.SeedSequence(1))
@@ -81,7 +81,7 @@ def test_files_secure_aggregation_and_simulation_give_the_same_sums() -> None:
 
 
 def released(sites: int = SITES) -> fedassay.Assessment:
-    asked, held = survey(height=4), cohort(sites)
+    asked, held = survey(height=4, smallest_cell=0), cohort(sites)
     randomness = SimulatedRandomness(np.random.SeedSequence(1))
     return fedassay.Assessment(
         asked, tally_clients(asked, held, randomness=randomness), DecodeOptions()
@@ -101,7 +101,7 @@ def test_an_assessments_file_keeps_the_sums_and_gives_the_same_again(tmp_path: P
 
 def test_sums_of_fewer_than_five_effects_are_not_published() -> None:
     """Three of seven sites have one class: whoever adds up sees the sums, nobody else does."""
-    asked, held = survey(height=4), cohort()
+    asked, held = survey(height=4, smallest_cell=0), cohort()
     labels = held.examples.labels.copy()
     labels[: 3 * ROWS] = 0
     lacking = ScoredClients(Examples(labels, held.examples.scores), held.client_of_row, SITES)
@@ -119,7 +119,7 @@ def test_sums_of_fewer_than_five_effects_are_not_published() -> None:
 
 
 def test_a_tally_file_keeps_the_sums_for_its_owner() -> None:
-    asked = survey(height=4)
+    asked = survey(height=4, smallest_cell=0)
     kept = KeptTally(asked, tally_of(asked, 2))
     assert KeptTally.from_bytes(kept.to_bytes()).tally == kept.tally
     assert kept.tally.moments.any()
@@ -134,7 +134,7 @@ def tally_of(asked: fedassay.Survey, sites: int) -> Tally:
 
 
 def test_a_report_with_other_moments_is_refused_and_nothing_counts() -> None:
-    asked = survey(height=4)
+    asked = survey(height=4, smallest_cell=0)
     counters = np.zeros(asked.hierarchy.width, dtype=np.int64)
     builder = TallyBuilder(tally_of(asked, 2), asked)
     before = builder.tally()
@@ -162,7 +162,7 @@ def test_a_file_whose_moments_do_not_fit_its_survey_is_refused(tmp_path: Path) -
 
 
 def test_a_report_leaves_with_its_moments() -> None:
-    asked = survey(height=4)
+    asked = survey(height=4, smallest_cell=0)
     whole = tally_of(asked, 3)
     (message,) = fedassay.answer(asked, [0, 1] * 40, [0.3, 0.6] * 40, policy=OPEN_POLICY).messages
     builder = TallyBuilder(whole, asked)

@@ -9,7 +9,8 @@ from fedassay.survey_moments import MOMENT_METRICS, SiteMoments
 
 
 def asked(**settings: object) -> fedassay.Survey:
-    return fedassay.new_survey(height=3, site_moments=True, **settings)  # type: ignore[arg-type]
+    small = {"height": 3} | ({} if "privacy" in settings else {"smallest_cell": 0})
+    return fedassay.new_survey(site_moments=True, **small, **settings)  # type: ignore[arg-type]
 
 
 def test_a_survey_with_moments_waits_for_five_honest_sites() -> None:
@@ -50,7 +51,7 @@ def test_a_stranger_cannot_write_a_survey_that_tells_more() -> None:
 
 
 def test_a_survey_without_moments_says_nothing_of_them() -> None:
-    plain = fedassay.new_survey(height=3)
+    plain = fedassay.new_survey(height=3, smallest_cell=0)
     assert "moments" not in plain.to_json()
     assert plain.moment_words == 0
     assert asked().moment_words == 5 * len(MOMENT_METRICS)

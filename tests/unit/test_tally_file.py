@@ -267,7 +267,7 @@ def test_a_tally_file_that_is_a_folder_or_missing_is_refused(tmp_path: Path) -> 
 
 
 def test_a_site_withdraws_before_the_release_only() -> None:
-    survey = fedassay.new_survey(height=3, minimum_reports=2)
+    survey = fedassay.new_survey(height=3, minimum_reports=2, smallest_cell=0)
     answers = [
         fedassay.answer(survey, [0, 1, 1], [0.2, 0.4, score], policy=OPEN_POLICY).messages
         for score in (0.3, 0.6, 0.9)
@@ -280,6 +280,6 @@ def test_a_site_withdraws_before_the_release_only() -> None:
         left.without(parts[1])
     with pytest.raises(TallyClosed, match="cannot be taken back"):
         whole.released().without(parts[1])
-    other = fedassay.new_survey(height=4, minimum_reports=2)
+    other = fedassay.new_survey(height=4, minimum_reports=2, smallest_cell=0)
     with pytest.raises(SurveyMismatch):
         whole.without(Tally.zero(other))
