@@ -3,13 +3,15 @@
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from fedassay.examples import FloatArray, IntArray
-from fedassay.histogram import ScoreHistogram
+from fedassay.histogram import FEWEST_TIED, ScoreHistogram
 from fedassay.metrics.spans import clear_spikes
 
 # The density at a bucket is that of so many on either side of it.
 _BESIDE = 8
+_CLEAR = 3.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,7 +49,7 @@ def fine_buckets(histogram: ScoreHistogram) -> FineBuckets:
     spikes = clear_spikes(histogram)
     counts = histogram.counts - spikes
     (left_n, left_p), (right_n, right_p) = _beside(counts, histogram.widths)
-    (n, p), plain = counts, ~spikes.any(axis=0)
+    (n, p), plain = counts, _is_plain(counts, spikes, _beside(counts, histogram.widths))
     same = [
         c * (c - 1.0) - c * (l + r) + l * r
         for c, l, r in ((n, left_n, right_n), (p, left_p, right_p))
@@ -64,6 +66,21 @@ def fine_buckets(histogram: ScoreHistogram) -> FineBuckets:
         lean=np.where(plain, lean, 0.0),
         clumps=1.0 + max(clumped, 0.0),
     )
+
+
+def _is_plain(counts: FloatArray, spikes: FloatArray, sides: FloatArray) -> npt.NDArray[np.bool_]:
+    """Buckets whose neighbours tell their density: no spike, no steep slope, no narrow hump.
+
+    Where it changes by more than half from one side to the other, or a bucket is off both by a
+    quarter and the eight that a tie may be, what is more than chance is not ties.
+    """
+    left, right = sides
+    density = 0.5 * (left + right)
+    chance = _CLEAR * np.sqrt(density / _BESIDE)
+    is_level = np.abs(right - left) <= 0.5 * density + chance
+    is_near = np.abs(counts - density) <= 0.25 * density + chance + FEWEST_TIED
+    plain: npt.NDArray[np.bool_] = (is_level & is_near & (spikes == 0.0)).all(axis=0)
+    return plain
 
 
 def _beside(counts: FloatArray, widths: FloatArray) -> FloatArray:
