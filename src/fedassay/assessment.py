@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fedassay.calibration import Calibrator, Method, fit
+from fedassay.calibration import Calibrator, FourDisplays, Method, fit
 from fedassay.checks import require_thresholds, require_type, unknown
 from fedassay.decoding import DecodeOptions, decode, decode_counters, require_enough
 from fedassay.errors import FileInvalid, SettingInvalid
@@ -124,6 +124,10 @@ class Assessment:
                 "with privacy site."
             )
         return sites.plot(metric, ax=ax)
+
+    def plot(self, *, name: str = "federation", figure: Any = None) -> FourDisplays:
+        """ROC curve, calibration, decision curve and scores of both classes in one figure."""
+        return FourDisplays.from_histogram(self._histogram, name=name, figure=figure)
 
     def recalibration(self) -> RecalibrationAdvice:
         """Whether scores should be recalibrated, and by site where sites may be seen."""
@@ -350,9 +354,7 @@ class Assessment:
         thresholds = tuple(fields.numbers("thresholds", 10_000))
         if not all(0.0 <= threshold <= 1.0 for threshold in thresholds):
             raise FileInvalid(f"{where}: thresholds must lie in [0, 1].")
-        decode_options = _decode_options(
-            Fields(fields.get("decode_options"), f"{where}, decode_options")
-        )
+        decode_options = DecodeOptions.from_json(fields.inside("decode_options"))
         first = None
         if fields.has("first"):
             inside = fields.inside("first")
@@ -388,12 +390,3 @@ def _read_counted(fields: Fields, where: str) -> tuple[Survey, Tally]:
     tally = published_from_json(fields, survey, where, moments=moments)
     require_enough(survey, tally)
     return survey, tally
-
-
-def _decode_options(fields: Fields) -> DecodeOptions:
-    fields.only("smooth", "reconcile", "buckets")
-    return DecodeOptions(
-        smooth=fields.boolean("smooth"),
-        reconcile=fields.boolean("reconcile"),
-        buckets=None if fields.get("buckets") is None else fields.integer("buckets", 1, 2**16),
-    )

@@ -1,12 +1,14 @@
 """From a tally to a score histogram."""
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from fedassay.checks import require_type, require_whole
 from fedassay.errors import SettingInvalid, TooFewReports
 from fedassay.examples import FloatArray
+from fedassay.files import Fields
 from fedassay.hierarchy import Hierarchy
 from fedassay.histogram import ScoreHistogram
 from fedassay.level_policy import OneLevel
@@ -45,6 +47,17 @@ class DecodeOptions:
         require_type(self.reconcile, bool, "whether to reconcile levels")
         if self.buckets is not None:
             require_whole(self.buckets, "buckets", 1, MAX_BUCKETS)
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> Self:
+        """Rebuild them from untrusted JSON."""
+        fields.only("smooth", "reconcile", "buckets")
+        is_none = fields.get("buckets") is None
+        return cls(
+            smooth=fields.boolean("smooth"),
+            reconcile=fields.boolean("reconcile"),
+            buckets=None if is_none else fields.integer("buckets", 1, MAX_BUCKETS),
+        )
 
 
 def decode(survey: Survey, tally: Tally, *, decode_options: DecodeOptions) -> ScoreHistogram:

@@ -1,12 +1,21 @@
 """What is drawn: the band, the line of chance, and figures in the legend."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from sklearn.metrics import roc_auc_score
 
 from fedassay import Grid, ScoreHistogram
-from fedassay.metrics import PrecisionRecallDisplay, RocCurveDisplay
+from fedassay.calibration import CalibrationDisplay
+from fedassay.metrics import (
+    DecisionCurveDisplay,
+    PrecisionRecallDisplay,
+    RocCurveDisplay,
+    ScoreHistogramDisplay,
+)
+from tests.pages import assessment
 
 ROWS = 400
 
@@ -60,3 +69,88 @@ def test_the_legend_says_the_area_with_its_interval() -> None:
     # Hanley and McNeil's spread of some 400 rows is 0.02 to 0.04 on either side.
     assert low < area - 0.02 < area + 0.02 < high
     assert "monotone" not in label
+
+
+DISPLAYS: list[Any] = [
+    RocCurveDisplay,
+    PrecisionRecallDisplay,
+    CalibrationDisplay,
+    DecisionCurveDisplay,
+    ScoreHistogramDisplay,
+]
+every_display = pytest.mark.parametrize("kind", DISPLAYS)
+
+
+@every_display
+def test_rows_are_drawn_as_their_histogram_is(kind: Any) -> None:
+    left, right = Figure().subplots(1, 2)
+    kind.from_predictions(*rows(), name="same", ax=left)
+    kind.from_histogram(ScoreHistogram.from_scores(*rows()), name="same", ax=right)
+    for one, other in zip(left.get_lines(), right.get_lines(), strict=True):
+        # A decision curve of rows has its thresholds for edges; all else has the same grid.
+        assert np.asarray(one.get_ydata()) == pytest.approx(
+            np.asarray(other.get_ydata()), abs=2e-3, nan_ok=True
+        )
+    assert labels_of(left) == labels_of(right) or kind is DecisionCurveDisplay
+
+
+def labels_of(ax: Any) -> list[str]:
+    labels: list[str] = ax.get_legend_handles_labels()[1]
+    return labels
+
+
+@every_display
+def test_the_axes_and_their_figure_are_kept_and_names_stand_in_the_legend(kind: Any) -> None:
+    ax = Figure().subplots()
+    display = kind.from_histogram(histogram(), name="clinic", ax=ax)
+    assert display.ax_ is ax
+    assert display.figure_ is ax.figure
+    assert any(label.startswith("clinic") for label in labels_of(ax))
+    assert repr(display).startswith(f"<{kind.__name__} clinic: ")
+
+
+@every_display
+def test_several_on_one_axis_say_what_is_common_once(kind: Any) -> None:
+    ax = Figure().subplots()
+    for name in ("north", "south"):
+        kind.from_histogram(histogram(), name=name, ax=ax)
+    labels = labels_of(ax)
+    assert len(labels) == len(set(labels))
+    assert sum(label.startswith(("north", "south")) for label in labels) in (2, 4)
+
+
+@every_display
+def test_what_is_left_over_goes_to_the_line(kind: Any) -> None:
+    ax = Figure().subplots()
+    kind.from_predictions(*rows(), ax=ax, label="mine", alpha=0.5)
+    handles, labels = ax.get_legend_handles_labels()
+    assert "mine" in labels
+    if kind is not CalibrationDisplay:
+        assert handles[labels.index("mine")].get_alpha() == 0.5
+
+
+def test_scores_of_each_class_add_up_to_one_and_lie_where_the_rows_do() -> None:
+    labels, scores = rows()
+    display = ScoreHistogramDisplay.from_predictions(
+        labels, scores, bins=10, ax=Figure().subplots()
+    )
+    for label in (0, 1):
+        counted, _ = np.histogram(scores[labels == label], bins=10, range=(0.0, 1.0))
+        assert display.shares[label] == pytest.approx(counted / counted.sum(), abs=0.01)
+        assert display.shares[label].sum() == pytest.approx(1.0)
+
+
+def test_the_four_of_an_assessment_are_on_one_figure() -> None:
+    figure = Figure(figsize=(10, 10), layout="constrained")
+    four = assessment("distributed").plot(name="clinics", figure=figure)
+    assert four.figure_ is figure
+    axes = [each.ax_ for each in (four.roc, four.calibration, four.decision, four.scores)]
+    assert axes == figure.axes
+    assert [ax.get_xlabel() for ax in axes] == [
+        "False positive rate",
+        "Predicted probability",
+        "Threshold",
+        "Score",
+    ]
+    assert "clinics: AUC" in repr(four)
+    assert (four._repr_png_() or b"").startswith(b"\x89PNG")

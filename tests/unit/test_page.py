@@ -195,6 +195,24 @@ def test_a_site_that_is_too_small_is_listed_and_its_name_is_text() -> None:
     assert re.search(r"<li><bdi>&lt;script&gt;tiny&lt;/script&gt;</bdi>: ", page)
 
 
+def test_sums_of_moments_tell_of_a_new_site_and_show_none() -> None:
+    generator = np.random.default_rng(7)
+    scores = generator.random(4000)
+    result = fedassay.simulate(
+        generator.random(4000) < scores,
+        scores,
+        clients=[f"clinic {i % 8}" for i in range(4000)],
+        site_moments=True,
+        height=5,
+        seed=0,
+    )
+    found = result.heterogeneity("roc_auc")
+    page = report_page(result)
+    assert f"Over 8 sites the mean ROC AUC is {found.mean:.3f}; at a new site" in words(page)
+    assert "clinic 1" not in page
+    assert 'id="forest' not in page
+
+
 def test_a_forest_leaves_room_for_what_is_known_and_not_for_what_is_vague() -> None:
     known = [
         Row(f"{i}", 0.7 + i / 100, Interval(0.65 + i / 100, 0.75 + i / 100), "site")

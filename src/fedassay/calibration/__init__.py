@@ -19,6 +19,7 @@ from fedassay.calibration.estimators import (
     SmoothCalibrator,
     TemperatureCalibrator,
 )
+from fedassay.calibration.four_displays import FourDisplays
 from fedassay.calibration.isotonic import fit_isotonic
 from fedassay.calibration.methods import METHODS, CalibrationMethod
 from fedassay.calibration.parametric import fit_beta, fit_sigmoid, fit_temperature
@@ -43,6 +44,7 @@ __all__ = [
     "CalibrationMethod",
     "Calibrator",
     "Decomposition",
+    "FourDisplays",
     "Interpolation",
     "IsotonicCalibrator",
     "Method",

@@ -23,6 +23,7 @@ from fedassay.metrics.operating_points import (
     threshold_for_recall,
 )
 from fedassay.metrics.roc_auc import auc_guideline, roc_auc
+from fedassay.metrics.score_display import ScoreHistogramDisplay
 from fedassay.metrics.scores import brier, ks, log_loss, prevalence
 from fedassay.metrics.thresholds import (
     accuracy,
@@ -48,6 +49,7 @@ __all__ = [
     "DecisionCurveDisplay",
     "PrecisionRecallDisplay",
     "RocCurveDisplay",
+    "ScoreHistogramDisplay",
     "ThresholdChoice",
     "accuracy",
     "auc_guideline",

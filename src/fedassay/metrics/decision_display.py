@@ -11,7 +11,7 @@ from fedassay.estimate import Estimate
 from fedassay.examples import FloatArray
 from fedassay.grid import Grid
 from fedassay.histogram import ScoreHistogram
-from fedassay.metrics.displays import Display, axes_or_new
+from fedassay.metrics.displays import Display, axes_or_new, once
 from fedassay.metrics.net_benefit import DecisionCurve, decision_curve
 
 # Acting on everybody falls without end: only so much of it is in the picture.
@@ -37,9 +37,10 @@ class DecisionCurveDisplay(Display):
         thresholds: Sequence[float] | None = None,
         name: str = "federation",
         ax: Any = None,
+        **kwargs: Any,
     ) -> Self:
         """Compute the curve and draw it; thresholds are 0.01 to 0.99 unless given."""
-        return cls(decision_curve(histogram, thresholds), name).plot(ax=ax)
+        return cls(decision_curve(histogram, thresholds), name).plot(ax=ax, **kwargs)
 
     @classmethod
     def from_predictions(
@@ -50,12 +51,13 @@ class DecisionCurveDisplay(Display):
         thresholds: Sequence[float] | None = None,
         name: str = "rows",
         ax: Any = None,
+        **kwargs: Any,
     ) -> Self:
         """Compute the curve of rows at hand and draw it."""
         points = np.arange(1, 100) / 100 if thresholds is None else np.asarray(thresholds)
         grid = Grid.fine().with_edges_at([float(point) for point in points if 0.0 < point < 1.0])
         histogram = ScoreHistogram.from_scores(y_true, y_score, grid=grid)
-        return cls.from_histogram(histogram, thresholds=thresholds, name=name, ax=ax)
+        return cls.from_histogram(histogram, thresholds=thresholds, name=name, ax=ax, **kwargs)
 
     def figures(self) -> str:
         """Between which thresholds acting on scores is surely better than both simple ways."""
@@ -66,13 +68,13 @@ class DecisionCurveDisplay(Display):
             f"{len(self.curve.thresholds)} thresholds, {better.min():.3g} to {better.max():.3g}"
         )
 
-    def plot(self, *, ax: Any = None) -> Self:
-        """Draw on the given axes, or on new ones."""
+    def plot(self, *, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw on the given axes, or on new ones; what is left over goes to the line."""
         self.ax_ = axes_or_new(ax)
         at = self.curve.thresholds
         low, value, high = _band(self.curve.net_benefit)
         _, everybody, _ = _band(self.curve.treat_all)
-        (line,) = self.ax_.plot(at, value, label=self.name)
+        (line,) = self.ax_.plot(at, value, **{"label": self.name, **kwargs})
         self.ax_.fill_between(
             at,
             low,
@@ -80,10 +82,11 @@ class DecisionCurveDisplay(Display):
             color=line.get_color(),
             alpha=0.25,
             linewidth=0,
-            label="95 % pointwise band",
+            label=once(self.ax_, "95 % pointwise band"),
         )
-        self.ax_.plot(at, everybody, linestyle="--", color="grey", linewidth=1, label="act on all")
-        self.ax_.axhline(0.0, linestyle=":", color="black", linewidth=1, label="act on nobody")
+        both = (once(self.ax_, "act on all"), once(self.ax_, "act on nobody"))
+        self.ax_.plot(at, everybody, linestyle="--", color="grey", linewidth=1, label=both[0])
+        self.ax_.axhline(0.0, linestyle=":", color="black", linewidth=1, label=both[1])
         top = max(float(np.nanmax(value)), float(np.nanmax(everybody)), 1e-3)
         self.ax_.set(
             xlabel="Threshold",

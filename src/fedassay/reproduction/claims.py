@@ -241,6 +241,6 @@ def results_page(figures: Mapping[str, Sequence[Point]], *, quick: bool) -> str:
         f"Made by `fedassay reproduce` ({size}) from the JSON of its figures: mean ± half "
         "of its 95 % interval over repetitions. The default spends the same epsilon on the same "
         "clients. *Agrees* is whether the paper preset does what the paper says, within a factor "
-        f"of two or so: {agreed} of {len(body)} rows do, and for {open_} more repetitions would have "
-        f"to tell.\n\n{markdown_table(header, body)}\n"
+        f"of two or so: {agreed} of {len(body)} rows do, and {open_} need more repetitions to "
+        f"tell.\n\n{markdown_table(header, body)}\n"
     )
