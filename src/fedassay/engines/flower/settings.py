@@ -24,6 +24,7 @@ from fedassay.planning.search import decode_options_for, design_survey
 from fedassay.secagg.terms import required_survivors
 from fedassay.survey import MAX_CLIENTS, Survey
 from fedassay.survey_json import load_survey
+from fedassay.survey_moments import FEWEST_HONEST
 from fedassay.survey_steps import FirstOfTwo, SecondOfTwo
 from fedassay.tables.reading import Columns, read_reference
 
@@ -162,13 +163,15 @@ def _request(
         sum_only=sum_only,
         model_digest=values.text("model-digest") or None,
         smallest_cell=values.smallest_cell(),
+        site_moments=values.flag("site-moments"),
     )
     if request.privacy.is_local:
         # Under local privacy each example is a report; sites only carry them.
         return replace(request, clients=request.examples)
     if stands_alone:
         return request
-    minimum = request.minimum_reports or _DEFAULT_HONEST + request.colluders
+    honest = FEWEST_HONEST if request.site_moments else _DEFAULT_HONEST
+    minimum = request.minimum_reports or honest + request.colluders
     return replace(request, minimum_reports=minimum)
 
 
