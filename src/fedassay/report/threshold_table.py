@@ -15,8 +15,8 @@ import numpy as np
 from fedassay.estimate import normal_quantile
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.confusion import confusion, confusion_weights
 from fedassay.metrics.delta_method import CLEAR_OF_NOISE
-from fedassay.metrics.thresholds import confusion, confusion_weights
 
 MOST_WANTED = 200
 """With even steps and quantiles that is 861 thresholds at most, which a page can carry."""
