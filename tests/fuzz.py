@@ -13,23 +13,23 @@ import sys
 import time
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from fedassay import Report, wire
+from fedassay import Report, Unit, UnitKind, wire
 from fedassay.calibration.calibrator import Calibrator, Method
 from fedassay.errors import FedassayError
 from fedassay.files import parse_json
 from fedassay.secagg import Roster, SecAggClient, SecAggServer, Terms, messages
 from fedassay.secagg.state import ClientState
 from fedassay.survey_json import survey_from_bytes
-from fedassay.tally import Tally
+from fedassay.tally import Tally, TallyBuilder
 from fedassay.tally_file import KeptTally
 from tests.secagg import Federation, members_of
 from tests.steps import first_local, first_shared, second_local, second_shared
-from tests.surveys import local_survey, small_survey
+from tests.surveys import local_survey, site_survey, small_survey
 
 HEADER_BYTES = 40
 MACHINE_SHARE = 20
@@ -191,7 +191,15 @@ def _documents() -> list[Target]:
     calibrator = json.dumps(fitted.to_json()).encode()
     first, also = first_shared(), first_local()
     stepped = (first, second_shared(first), also, second_local(also))
-    surveys = tuple(json.dumps(each.to_json()).encode() for each in (tree, local, *stepped))
+    sites = site_survey()
+    seen = TallyBuilder(Tally.zero(sites), sites)
+    for number, name in enumerate(("north", "south")):
+        own = np.arange(sites.hierarchy.width, dtype=np.int64) - number
+        seen.add(Report(sites.fingerprint, bytes([number]) * 16, own), name=name)
+    tallies += (KeptTally(sites, seen.tally()).to_bytes(),)
+    patients = replace(local, unit=Unit(UnitKind.PATIENT, 3))
+    asked = (tree, local, sites, patients, *stepped)
+    surveys = tuple(json.dumps(each.to_json()).encode() for each in asked)
     return [
         Target("terms", Terms.from_bytes, (terms.to_bytes(),), mutated),
         Target("client state", ClientState.from_bytes, tuple(states), mutated_json),

@@ -26,6 +26,18 @@ def small_survey(cells: int = 4, *, fanout: int = 2, minimum_reports: int = 1) -
     )
 
 
+def site_survey(cells: int = 4, *, sum_only: bool = False, minimum_reports: int = 1) -> Survey:
+    """Every site adds the whole noise for epsilon 1."""
+    return Survey(
+        privacy=Privacy.SITE,
+        grid=Grid.uniform(cells),
+        hierarchy=Hierarchy.flat(cells),
+        mechanisms=(Polya(Fraction(1), 1, 1),),
+        minimum_reports=minimum_reports,
+        sum_only=sum_only,
+    )
+
+
 def flat_survey(grid: Grid) -> Survey:
     return Survey(
         privacy=Privacy.SECURE,

@@ -153,9 +153,13 @@ def test_a_simulation_of_sites_and_patients(run: Run, tmp_path: Path) -> None:
 def test_what_does_not_go_with_sites_is_one_sentence(
     run: Run, tmp_path: Path, more: tuple[object, ...], words: str
 ) -> None:
-    asked = ("survey", "new", *SITE, "--clients", 4, *more, "-o", tmp_path / "s.json")
+    sites = ("--clients", 4, "--examples", 4000)
+    asked = ("survey", "new", *SITE, *sites, *more, "-o", tmp_path / "s.json")
     check_refused(run(*asked), words)
 
 
-def test_a_site_survey_needs_a_number_of_sites(run: Run, tmp_path: Path) -> None:
-    check_refused(run("survey", "new", *SITE, "-o", tmp_path / "s.json"), "--clients N")
+def test_a_site_survey_is_made_for_so_many_sites_and_rows(run: Run, tmp_path: Path) -> None:
+    asked = ("survey", "new", *SITE, "-o", tmp_path / "s.json")
+    check_refused(run(*asked), "no clients and no examples", "--clients N --examples R")
+    check_refused(run(*asked, "--clients", 4), "found no examples")
+    check_refused(run("plan", *SITE, "--target-error", 0.01, "--examples", 900), "found no clients")

@@ -237,7 +237,8 @@ def test_a_simulation_reads_patients_from_a_file_and_says_what_was_left_out(
     rows: list[Any] = VISITS * 40
     result = fedassay.simulate(
         [row[1] for row in rows], [row[0] for row in rows], clients=sites,
-        patients=[row[2] for row in rows], unit="patient", max_examples=5, seed=1,
+        patients=[row[2] for row in rows], unit="patient", max_examples=5, privacy="site",
+        epsilon=5, steps=1, seed=1,
     )  # fmt: skip
     assert result.counted == 20
     assert "left out 90 %" in result.headline

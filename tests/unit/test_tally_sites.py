@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fedassay
-from fedassay import Assessment, Examples, Grid, Hierarchy, Survey, SystemRandomness, Tally
+from fedassay import Assessment, Examples, Survey, SystemRandomness, Tally
 from fedassay import tally as tally_module
 from fedassay.client import OPEN_POLICY, answer
 from fedassay.decoding import DecodeOptions
@@ -25,26 +25,14 @@ from fedassay.errors import (
 )
 from fedassay.examples import ScoredClients, client_names
 from fedassay.level_policy import OneLevel
-from fedassay.mechanisms import Polya, Privacy
+from fedassay.mechanisms import Polya
 from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation.simulate import tally_clients
 from fedassay.survey_json import survey_from_json
 from fedassay.tally import TallyBuilder
 from fedassay.tally_file import KeptTally
 from fedassay.wire import Report
-from tests.surveys import small_survey
-
-
-def site_survey(*, sum_only: bool = False, minimum_reports: int = 1) -> Survey:
-    return Survey(
-        privacy=Privacy.SITE,
-        grid=Grid.uniform(4),
-        hierarchy=Hierarchy.flat(4),
-        mechanisms=(Polya(Fraction(1), 1, 1),),
-        minimum_reports=minimum_reports,
-        sum_only=sum_only,
-    )
-
+from tests.surveys import site_survey, small_survey
 
 SURVEY = site_survey()
 

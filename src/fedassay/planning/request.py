@@ -184,14 +184,24 @@ def check_request(request: SurveyRequest) -> None:
                 )
         case Privacy.SITE:
             _require_epsilon(request)
-            if request.clients is None and request.minimum_reports is None:
-                raise SettingInvalid(
-                    "every site adds the whole noise, so that a grid is chosen for a number of "
-                    "sites; found none. Add clients=N (--clients N), and examples=R for their "
-                    "rows in all."
-                )
+            check_site_rows(request)
         case Privacy.LOCAL:
             _require_epsilon(request)
+
+
+def check_site_rows(request: SurveyRequest) -> None:
+    """Raise unless a request says how many sites there are and how many rows they hold.
+
+    >>> check_site_rows(SurveyRequest(privacy=Privacy.SITE, clients=8, examples=40_000))
+    """
+    is_given = request.height is not None or request.preset is Preset.PAPER
+    lacking = [name for name in ("clients", "examples") if getattr(request, name) is None]
+    if request.privacy is Privacy.SITE and not is_given and lacking:
+        raise SettingInvalid(
+            "every site adds the whole noise, so that a grid is chosen for so many sites and "
+            f"rows; found no {' and no '.join(lacking)}. Add clients=N for the sites and "
+            "examples=R for their rows in all (--clients N --examples R)."
+        )
 
 
 def _require_epsilon(request: SurveyRequest) -> None:
