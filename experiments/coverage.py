@@ -100,10 +100,11 @@ def measure(job: Job) -> float:
 def _columns(estimate: Estimate | None, truth: float, population: float) -> FloatArray:
     if estimate is None or not estimate.is_available:
         coarse = type(estimate).__name__ == "TooCoarse"
-        rest = [np.nan] * 5
+        rest = [np.nan] * 6
         return np.array([TOO_COARSE if coarse else NOT_ENOUGH, *rest, truth, population])
     ends = [*estimate.interval(population=False), *estimate.interval()]
-    return np.array([ANSWERED, estimate.value, *ends, truth, population])
+    bound = estimate.binning_bound
+    return np.array([ANSWERED, estimate.value, *ends, bound, truth, population])
 
 
 def jobs(arguments: Namespace) -> Iterator[Job]:
@@ -149,7 +150,12 @@ def main() -> None:
     run_all(todo, measure, processes=arguments.processes, minutes=arguments.minutes)
     pairs = dict.fromkeys((job.table, job.setting) for job in wanted)
     found = [gathered(table, setting, arguments.trials) for table, setting in pairs]
-    text = coverage_page([each for each in found if each is not None], arguments.metrics)
+    missing = [
+        f"{table} {setting.name}"
+        for (table, setting), each in zip(pairs, found, strict=True)
+        if each is None
+    ]
+    text = coverage_page([each for each in found if each is not None], arguments.metrics, missing)
     if arguments.page:
         arguments.page.write_text(text, encoding="utf-8")
     else:

@@ -1,6 +1,6 @@
 """The page of coverage: verdicts, the lowest share and the widest interval of every metric."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from math import isfinite, nan
 
 from experiments.crowded import SITES, SYNTHETIC_ROWS
@@ -19,13 +19,15 @@ _WHOSE = {"rows": "these rows", "population": "the population"}
 _LISTED = 60
 
 
-def coverage_page(found: list[Trials], metrics: list[str] | None = None) -> str:
-    """The whole page, from whatever trials there are."""
+def coverage_page(
+    found: list[Trials], metrics: list[str] | None = None, missing: Sequence[str] = ()
+) -> str:
+    """The whole page, from whatever trials there are, and what there was no time for."""
     cells = all_cells(found, metrics)
-    return "\n\n".join(_sections(found, cells)) + "\n"
+    return "\n\n".join(_sections(found, cells, missing)) + "\n"
 
 
-def _sections(found: list[Trials], cells: list[Cell]) -> Iterator[str]:
+def _sections(found: list[Trials], cells: list[Cell], missing: Sequence[str]) -> Iterator[str]:
     sizes = sorted({len(trials.values) for trials in found})
     trials = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
     low = sorted((cell for cell in cells if cell.is_low(len(cells))), key=lambda cell: cell.share)
@@ -39,9 +41,11 @@ def _sections(found: list[Trials], cells: list[Cell]) -> Iterator[str]:
         "Written by `python -m experiments.coverage`; every figure comes from one run. "
         f"{trials} trials of every table in every setting. A trial draws as many rows as the "
         "table has from it, with replacement, asks them as the planner chooses by default (two "
-        "steps where those are chosen), and reads the metrics of ranks, scores and thresholds: "
+        "steps where those are chosen), and reads the named metrics, but for the distances of "
+        "the calibration curve (`ici`, `e50`, `e90`, `emax`): "
         "`interval(population=False)` is to hold the metric of the drawn rows, `interval()` that "
-        "of the table. Both are computed from sorted rows. Thresholds are 0.1, 0.5 and quantiles "
+        "of the table. Both are computed from sorted rows. "
+        "Thresholds are 0.1, 0.5 and quantiles "
         "of the table's scores, q50, q80 and q95, all asked for before; of made-up shapes only "
         "0.1 and 0.5 are, and the quantiles read nevertheless, in the middle of cells. Every "
         f"row is a client, except for the small federations of {SITES} sites. Made-up tables have "
@@ -53,10 +57,14 @@ def _sections(found: list[Trials], cells: list[Cell]) -> Iterator[str]:
         f"- *Too wide*: the median half-width is more than {AT_MOST:g} times 1.96 standard "
         "deviations of the errors around their mean, which an oracle that knows the bias would "
         "use, beyond the luck of that standard deviation, by the same rule; half-widths below "
-        f"{NEVER_WIDE:g}, which change no shown digit, are let be.\n"
+        f"{NEVER_WIDE:g}, which change no shown digit, are let be. At a threshold that was not "
+        "asked for, the oracle adds what the cell around it may hide (`binning_bound`): whoever "
+        "reads the same grid knows no more.\n"
         "- *No answer*: the outcome is “not enough data” or “too coarse”; shares are of those "
         "that answer."
     )
+    if missing:
+        yield f"Not measured in this run, for want of time: {'; '.join(missing)}."
     yield (
         "## Verdict\n\n"
         f"{len(low)} of {len(cells):,} cells are too low, {len(wide)} too wide. Luck included, "

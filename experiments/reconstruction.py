@@ -53,7 +53,7 @@ class Reconstruction:
 
 
 def releases(size: int) -> list[Release]:
-    """The models compared, for so many rows that are a client each."""
+    """The models compared, for so many rows that are a client each, or of one site."""
     common = SurveyRequest(clients=size, examples=size, dropouts=Fraction(0))
     requests = {
         "secure, no smallest cell": replace(common, smallest_cell=0),
@@ -63,7 +63,12 @@ def releases(size: int) -> list[Release]:
         for privacy in Privacy:
             if privacy.spends_epsilon:
                 name = f"{privacy.value}, ε = {float(epsilon):g}"
-                requests[name] = replace(common, privacy=privacy, epsilon=epsilon)
+                requests[name] = replace(
+                    common,
+                    privacy=privacy,
+                    epsilon=epsilon,
+                    clients=1 if privacy is Privacy.SITE else size,
+                )
     return [Release(name, design_survey(each).survey) for name, each in requests.items()]
 
 
@@ -109,6 +114,13 @@ def reconstruct(survey: Survey, examples: Examples, *, trials: int, seed: int) -
     )
 
 
+def cohort_of(survey: Survey, examples: Examples) -> ScoredClients:
+    """Each row a client; all rows at one site where sites add the noise, whose report is seen."""
+    if survey.privacy is Privacy.SITE:
+        return ScoredClients(examples, np.zeros(len(examples), dtype=np.int64), 1)
+    return ScoredClients(examples, None, len(examples))
+
+
 def _difference(
     survey: Survey,
     truth: Examples,
@@ -121,7 +133,7 @@ def _difference(
     The noise of a level is two-sided geometric, with probability e^(-epsilon |x|) up to a
     factor: so is the best that anybody can make of a difference.
     """
-    tally = tally_clients(survey, ScoredClients(truth, None, len(truth)), randomness=randomness)
+    tally = tally_clients(survey, cohort_of(survey, truth), randomness=randomness)
     if survey.is_exact:
         histogram = decode(survey, tally, decode_options=DecodeOptions())
         there = counts_between(histogram, known)
@@ -176,8 +188,7 @@ def _own_report(survey: Survey, score: float, label: int, randomness: SimulatedR
 
 def _singles(survey: Survey, examples: Examples, randomness: SimulatedRandomness) -> float:
     """Rows that a published count of exactly 1 is true of: a step of the ROC curve each."""
-    cohort = ScoredClients(examples, None, len(examples))
-    tally = tally_clients(survey, cohort, randomness=randomness)
+    tally = tally_clients(survey, cohort_of(survey, examples), randomness=randomness)
     histogram = decode(survey, tally, decode_options=DecodeOptions())
     true = counts_between(histogram, examples)
     claimed = np.rint(histogram.counts) == 1.0
@@ -191,9 +202,10 @@ def page(tables: list[Scored], trials: int, quick: bool) -> Iterator[str]:
     sample = rows(table.examples, size, np.random.default_rng(0))
     yield (
         "# Rows worked out from what is published\n\nWritten by `python -m "
-        f"experiments.reconstruction`: {size:,} rows of {table.name}, each a client, {trials:,} "
-        "trials for each line. Matthews and Harel (Academic Radiology 20, 2013) read rows off a "
-        "published ROC curve. Their attacker knows all rows but one, and its score; a coin decided "
+        f"experiments.reconstruction`: {size:,} rows of {table.name}, each a client or, under site "
+        f"privacy, all of one site whose report is seen; {trials:,} trials for each "
+        "line. Matthews and Harel (Academic Radiology 20, 2013) read rows off a published ROC "
+        "curve. Their attacker knows all rows but one, and its score; a coin decided "
         "that row's label. *Right* is how often the best guess from all that is seen was the "
         "label (± two standard errors), *at most* what the promise lets anybody reach: e^x / (1 + "
         "e^x), with x = ε where a row is replaced and 2ε where one is added and one removed. "

@@ -5,7 +5,13 @@ from math import nan, sqrt
 
 import numpy as np
 
+from fedassay.estimate import NotEnoughData
 from fedassay.examples import Examples, FloatArray, IntArray
+from fedassay.metrics.exact_clinical import SortedRows as RowsBelow
+from fedassay.metrics.exact_clinical import at_goal
+from fedassay.metrics.log_odds import log_odds
+from fedassay.metrics.named import USUAL_GOALS
+from fedassay.metrics.weak_calibration import IN_THE_LARGE, INTERCEPT_AND_SLOPE
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -20,6 +26,8 @@ class SortedRows:
     distinct: FloatArray
     losses: FloatArray
     """What a row adds to Brier score and to log loss: loss x label x distinct score."""
+    odds: FloatArray
+    """The log-odds of each distinct score."""
 
     @classmethod
     def of(cls, examples: Examples) -> "SortedRows":
@@ -32,7 +40,7 @@ class SortedRows:
         brier = np.stack([distinct**2, (1.0 - distinct) ** 2])
         logs = np.stack([-np.log1p(-clipped), -np.log(clipped)])
         labels = examples.labels[order].astype(np.int64)
-        return cls(labels, starts, distinct, np.stack([brier, logs]))
+        return cls(labels, starts, distinct, np.stack([brier, logs]), log_odds(distinct))
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -79,13 +87,32 @@ def exact_metrics(
         "log_loss": log_loss,
         "ks": np.abs(below_p / P - below_n / N).max(),
         "prevalence": P / (N + P),
+        "oe_ratio": P / float(rows.distinct @ (n + p)),
     }
+    values |= _weak_calibration(rows.odds, counts.astype(np.float64))
+    sums = RowsBelow(rows.distinct, np.append(0.0, below_n), np.append(0.0, below_p))
+    goals = {name: at_goal(sums, name) for name in USUAL_GOALS}
+    values |= {name: nan if value is None else value for name, value in goals.items()}
     for label, threshold in thresholds.items():
         place = int(np.searchsorted(rows.distinct, threshold, side="right"))
         tp, fp = (float(above_p[place]), float(above_n[place])) if place < len(p) else (0.0, 0.0)
         at = _at_threshold(tp, fp, P, N, threshold)
         values |= {f"{name}@{label}": value for name, value in at.items()}
     return {name: float(value) for name, value in values.items()}
+
+
+def _weak_calibration(odds: FloatArray, counts: FloatArray) -> dict[str, float]:
+    """The logistic regressions of labels on log-odds: an offset, and a line; NaN without one."""
+    fits = [model.fit(odds, counts) for model in (IN_THE_LARGE, INTERCEPT_AND_SLOPE)]
+    found = [
+        [nan, nan] if isinstance(fit, NotEnoughData) else list(map(float, fit.parameters))
+        for fit in fits
+    ]
+    return {
+        "calibration_in_the_large": found[0][0],
+        "calibration_intercept": found[1][0],
+        "calibration_slope": found[1][1],
+    }
 
 
 def _at_threshold(tp: float, fp: float, P: float, N: float, threshold: float) -> dict[str, float]:

@@ -134,5 +134,5 @@ class Reader:
 
 
 def _spelled(name: str, read_at: dict[str, float]) -> str:
-    metric, at, label = name.partition("@")
-    return metric_name(metric, read_at[label]) if at else metric
+    metric, _, label = name.partition("@")
+    return metric_name(metric, read_at[label]) if label in read_at else name

@@ -9,6 +9,7 @@ from scipy.stats import binom, chi2
 
 from experiments.crowded import is_asked
 from fedassay.examples import FloatArray
+from fedassay.metrics.named import AT_GOAL, CALIBRATION
 
 ANSWERED, NOT_ENOUGH, TOO_COARSE = 0.0, 1.0, 2.0
 AT_LEAST = 0.93
@@ -35,6 +36,7 @@ class Trials:
         "rows_high",
         "population_low",
         "population_high",
+        "bound",
         "rows",
         "population",
     )
@@ -67,21 +69,19 @@ class Cell:
     half_width: float
     """The median."""
     oracle: float
-    """1.96 times the spread of the errors around their mean."""
+    """1.96 times the spread of the errors around their mean; at a threshold that was not asked
+    for, and what the cell around it may hide: whoever reads the same grid knows no more."""
     bias: float
 
     @property
     def family(self) -> str:
         """The metric without its threshold."""
-        return self.metric.partition("@")[0]
+        return self.metric if _is_goal(self.metric) else self.metric.partition("@")[0]
 
     @property
     def kind(self) -> str:
         """Whether the survey was made for the metric's threshold."""
-        _, at, label = self.metric.partition("@")
-        if not at:
-            return "without a threshold"
-        return f"at {'an asked' if is_asked(self.table, label) else 'another'} threshold"
+        return _kind(self.table, self.metric)
 
     @property
     def share(self) -> float:
@@ -116,6 +116,19 @@ class Cell:
         return self.half_width > NEVER_WIDE and self.width > AT_MOST * luck
 
 
+def _is_goal(metric: str) -> bool:
+    return metric.startswith(tuple(AT_GOAL))
+
+
+def _kind(table: str, metric: str) -> str:
+    _, at, label = metric.partition("@")
+    if _is_goal(metric):
+        return "at a wanted rate"
+    if not at:
+        return "of calibration" if metric in CALIBRATION else "without a threshold"
+    return f"at {'an asked' if is_asked(table, label) else 'another'} threshold"
+
+
 def cell_of(trials: Trials, metric: str, whose: str) -> Cell | None:
     """Judge one metric for the rows or the population; None where neither has a value."""
     truth = trials.column(whose, metric)
@@ -128,6 +141,9 @@ def cell_of(trials: Trials, metric: str, whose: str) -> Cell | None:
     low, high = (trials.column(f"{whose}_{end}", metric)[there] for end in ("low", "high"))
     error = value - truth[there]
     enough = len(error) >= 2
+    hidden = 0.0
+    if enough and "another" in _kind(trials.table, metric):
+        hidden = float(np.median(trials.column("bound", metric)[there]))
     return Cell(
         trials.table,
         trials.setting,
@@ -139,7 +155,7 @@ def cell_of(trials: Trials, metric: str, whose: str) -> Cell | None:
         answers=len(error),
         held=int(((low - _ROUNDING <= truth[there]) & (truth[there] <= high + _ROUNDING)).sum()),
         half_width=float(np.median(high - low) / 2.0) if enough else np.nan,
-        oracle=float(1.96 * np.std(error, ddof=1)) if enough else np.nan,
+        oracle=float(np.hypot(1.96 * np.std(error, ddof=1), hidden)) if enough else np.nan,
         bias=float(np.mean(error)) if enough else np.nan,
     )
 

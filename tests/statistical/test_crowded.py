@@ -8,6 +8,8 @@ from experiments.resampled import SortedRows, exact_metrics
 from sklearn import metrics as sk
 
 from fedassay import Examples
+from tests import oracles
+from tests.tables import Table
 
 THRESHOLDS = {"low": 0.1, "tie": 0.25, "high": 0.6}
 
@@ -58,7 +60,17 @@ def test_exact_metrics_of_drawn_rows_are_those_of_scikit_learn(table: Examples) 
         expected |= {f"lr_plus@{label}": plus, f"lr_minus@{label}": minus}
         (_, fp), (_, tp) = sk.confusion_matrix(y, called)
         expected[f"net_benefit@{label}"] = (tp - fp * threshold / (1 - threshold)) / len(y)
-    assert found == pytest.approx(expected, abs=1e-9)
+    drawn = Table(np.array(y), np.array(s))
+    expected |= {
+        "oe_ratio": np.sum(y) / np.sum(s),
+        "recall@specificity=0.9": oracles.recall_at_specificity(drawn, 0.9),
+        "specificity@recall=0.9": oracles.specificity_at_recall(drawn, 0.9),
+        "gain@0.1": oracles.gain_of(drawn, 0.1),
+        "lift@0.1": oracles.gain_of(drawn, 0.1) / 0.1,
+    }
+    weak = oracles.weak_calibration(drawn)
+    assert {name: found.pop(name) for name in weak} == pytest.approx(weak, abs=1e-5)
+    assert found == pytest.approx({k: v for k, v in expected.items() if k not in weak}, abs=1e-9)
 
 
 def test_drawn_rows_are_as_many_as_the_table_has(table: Examples) -> None:

@@ -38,7 +38,7 @@ def survey_of(privacy: Privacy, epsilon: Fraction | None, smallest_cell: int | N
         SurveyRequest(
             privacy=privacy,
             epsilon=epsilon,
-            clients=ROWS,
+            clients=1 if privacy is Privacy.SITE else ROWS,
             dropouts=Fraction(0),
             examples=ROWS,
             # Few cells, on which noise is not thin, and no search for better ones.

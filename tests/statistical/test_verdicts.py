@@ -6,6 +6,8 @@ by the seed. The twins: intervals half as wide hold 67 % and are named in 400 tr
 probability above 1 - 1e-9, as are those twice as wide (2 is 7 standard errors above 1.5).
 """
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -16,7 +18,9 @@ TRIALS = 400
 CELLS = 200
 
 
-def trials(factor: float, *, bias: float = 0.0, outcome: float = ANSWERED) -> Trials:
+def trials(
+    factor: float, *, bias: float = 0.0, outcome: float = ANSWERED, bound: float = 0.0
+) -> Trials:
     """Normal errors of 0.01 about a bias, and intervals `factor` times as wide as right."""
     generator = np.random.default_rng(8)
     names = tuple(f"metric{i}@0.5" for i in range(CELLS // 2))
@@ -30,6 +34,7 @@ def trials(factor: float, *, bias: float = 0.0, outcome: float = ANSWERED) -> Tr
         "rows_high": value + half,
         "population_low": value + 0.01 - half,
         "population_high": value + 0.01 + half,
+        "bound": np.full_like(value, bound),
         "rows": np.full_like(value, rows),
         "population": np.full_like(value, population),
     }
@@ -54,6 +59,18 @@ def test_intervals_twice_as_wide_are_too_wide() -> None:
     assert not any(cell.is_low(CELLS) for cell in all_cells([trials(2.2)]))
 
 
+def test_what_a_cell_hides_widens_nobody_elses_oracle_than_that_of_a_threshold_inside_it() -> None:
+    """Spikes, of which q50 was not asked: an oracle of that grid is as wide as the cell says."""
+    found = trials(2.2, bound=0.03)
+    assert all(cell.is_wide(CELLS) for cell in all_cells([found]))
+    inside = replace(
+        found, table="spikes", names=tuple(name.replace("0.5", "q50") for name in found.names)
+    )
+    assert not any(cell.is_wide(CELLS) for cell in all_cells([inside]))
+    wider = replace(inside, values=trials(2.2, bound=0.005).values)
+    assert all(cell.is_wide(CELLS) for cell in all_cells([wider]))
+
+
 def test_a_bias_that_the_interval_does_not_know_is_too_low() -> None:
     assert all(cell.is_low(CELLS) for cell in all_cells([trials(1.0, bias=0.03)]))
 
@@ -69,3 +86,6 @@ def test_outcomes_without_a_value_are_counted_apart(outcome: float) -> None:
 def test_the_page_says_how_many_are_too_low() -> None:
     assert "200 of 200 cells are too low, 0 too wide" in coverage_page([trials(0.5)])
     assert "0 of 200 cells are too low, 0 too wide" in coverage_page([trials(1.0)])
+    assert "Not measured" not in coverage_page([trials(1.0)])
+    page = coverage_page([trials(1.0)], missing=["spikes local 1"])
+    assert "Not measured in this run, for want of time: spikes local 1." in page

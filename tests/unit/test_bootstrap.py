@@ -51,7 +51,7 @@ def test_the_top_bucket_stands_clear_of_the_noise() -> None:
     """One example a bucket with noise of 5: 16 and three times the noise of both labels."""
     noise = DenseNoise(NOISE_SD**2 * np.eye(2000))
     histogram = ScoreHistogram(np.arange(1001) / 1000, np.ones((2, 1000)), noise)
-    top = clear_at_the_top(histogram)
+    top = clear_at_the_top(histogram, 3.0)
     merged = 1000 - (top.buckets - 1)
     assert 2 * merged >= 16 + 3 * NOISE_SD * (2 * merged) ** 0.5
     assert 2 * (merged - 1) < 16 + 3 * NOISE_SD * (2 * (merged - 1)) ** 0.5

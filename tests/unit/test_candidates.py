@@ -36,6 +36,10 @@ def test_thresholds_lie_on_edges_where_there_is_room() -> None:
     request = replace(DISTRIBUTED, thresholds=(0.37,))
     for grid in candidate_grids(request, 16)[:2]:
         assert 0.37 in grid.edges.tolist()
+    # One or two are on edges however few the cells are: no other grid is tried.
+    few = replace(LOCAL, thresholds=(0.1, 0.37))
+    for leaves in (4, 8, 32):
+        assert all({0.1, 0.37} <= set(grid.edges.tolist()) for grid in candidate_grids(few, leaves))
     # Under local privacy three thresholds among four cells would leave no choice.
     crowded = replace(LOCAL, thresholds=(0.1, 0.37, 0.6))
     assert all(0.37 not in grid.edges.tolist() for grid in candidate_grids(crowded, 4))

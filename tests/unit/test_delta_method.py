@@ -54,9 +54,9 @@ NEARLY = {
     "gain": 0.03,
     "lift": 0.03,
     "roc_auc": 0.01,
-    # From 200 draws of the noise: their spread is known to 5 %, give or take.
-    "average_precision": 0.15,
-    "ks": 0.15,
+    # From 200 draws of the noise, exact for what is linear in it: these bend.
+    "average_precision": 0.04,
+    "ks": 0.04,
     "partial area": 0.05,
 }
 

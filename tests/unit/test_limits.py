@@ -17,7 +17,7 @@ from scipy import stats
 
 from fedassay import Grid, Hierarchy, Polya, Survey, SystemRandomness
 from fedassay.calibration import Calibrator
-from fedassay.client import OPEN_POLICY, answer_counts
+from fedassay.client import OPEN_POLICY, ClientPolicy, answer_counts
 from fedassay.errors import FileInvalid, MessageMalformed, SurveyRefused, TermsRefused
 from fedassay.examples import IntArray
 from fedassay.files import canonical
@@ -287,3 +287,60 @@ def test_numbers_that_no_float_holds_are_refused_in_our_words(
     (tmp_path / "calibrator.json").write_text(content.replace(good, bad))
     with pytest.raises(FileInvalid):
         Calibrator.load(tmp_path / "calibrator.json")
+
+
+class Book:
+    """An account that remembers whether it was charged."""
+
+    charged = False
+
+    def charge(self, survey: Survey) -> None:
+        self.charged = True
+
+
+@pytest.mark.parametrize(
+    ("rows", "minimum", "colluders", "smallest", "answers"),
+    [
+        (40, 2, 0, 10, True),
+        (39, 2, 0, 10, False),
+        (20, 4, 0, 10, True),
+        (20, 4, 1, 10, False),
+        (8, 2, 0, 2, True),
+        (7, 2, 0, 2, False),
+        (0, 2, 0, 10, False),
+        (0, 2, 0, 1, True),
+        (0, 2, 0, 0, True),
+    ],
+)
+def test_exact_sums_with_more_cells_than_rows_allow_are_refused_before_anything_is_charged(
+    rows: int, minimum: int, colluders: int, smallest: int, answers: bool
+) -> None:
+    """Eight cells: rows x honest clients / 8 must reach the client's smallest cell."""
+    grid, account = Grid.nested(8), Book()
+    survey = Survey(
+        privacy=Privacy.SECURE,
+        grid=grid,
+        hierarchy=Hierarchy.flat(8),
+        mechanisms=(Exact(),),
+        minimum_reports=minimum,
+        colluders=colluders,
+        smallest_cell=10,
+    )
+    counts = np.zeros((2, 8), dtype=np.int64)
+    counts[0, 3] = rows
+
+    def answer() -> object:
+        return answer_counts(
+            survey,
+            counts,
+            randomness=SystemRandomness(),
+            policy=ClientPolicy(exact_sums=True, smallest_cell=smallest),
+            account=account,
+        )
+
+    if answers:
+        assert answer()
+    else:
+        with pytest.raises(SurveyRefused, match="rows in a cell on average"):
+            answer()
+    assert account.charged == answers

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedassay import Estimate, Grid, ScoreHistogram, TooCoarse, metrics
-from fedassay.metrics.thresholds import confusion
+from fedassay.metrics.confusion import confusion
 
 Z = 1.959963984540054
 
@@ -76,3 +76,12 @@ def test_a_precision_among_few_is_read_at_both_ends_of_what_is_possible() -> Non
     histogram = ScoreHistogram(np.arange(5) / 4, counts)
     assert isinstance(metrics.precision(histogram, 0.125), TooCoarse)
     assert isinstance(metrics.precision(histogram, 0.25), Estimate)
+
+
+def test_both_classes_may_lie_on_one_side_of_a_threshold() -> None:
+    """A crowd of both in one bucket: all of it above, or none, and the number flagged with it."""
+    edges = np.array([0.0, 0.4, 0.6, 1.0])
+    counts = np.array([[0.0, 1000.0, 0.0], [0.0, 1000.0, 0.0]])
+    flagged = metrics.flagged(ScoreHistogram(edges, counts), 0.5)
+    # Half of all either way and some for spikes, not the root of two quarters' squares.
+    assert Z * flagged.binning_sd > 0.6

@@ -8,19 +8,30 @@ from fedassay.estimate import REACH, Estimate, unless_too_coarse
 from fedassay.examples import FloatArray
 from fedassay.extras import needed_for
 from fedassay.histogram import ScoreHistogram
-from fedassay.metrics.bootstrap import bias_and_spread, clear_at_the_top, few_buckets
+from fedassay.metrics.bootstrap import (
+    BEYOND_DOUBT,
+    bias_and_spread,
+    clear_at_the_top,
+    few_buckets,
+    with_more_at_the_top,
+)
 from fedassay.metrics.delta_method import (
     CLEAR_OF_NOISE,
     sampling_variance,
     weighted_sum,
     why_one_class,
 )
+from fedassay.metrics.fine_buckets import fine_buckets
+from fedassay.metrics.range_noise import CLEAR
 from fedassay.metrics.spans import clear_spikes, spans
+from fedassay.metrics.top_bucket import top_precision
 
 _FEW_BUCKETS = 2**11
 _PARTS = 8
 _PLACES = 9
 _LARGE = 16.0
+_CLEAR_OF_CHANCE = 3.0
+_OPEN_TOP = 0.4
 
 
 def average_precision(histogram: ScoreHistogram) -> Estimate:
@@ -35,13 +46,18 @@ def average_precision(histogram: ScoreHistogram) -> Estimate:
     undefined = why_one_class(histogram)
     if undefined is not None:
         return undefined
-    bias = noise_sd = 0.0
+    bias = noise_sd = top_sd = 0.0
     if not histogram.noise.is_zero:
-        histogram = clear_at_the_top(histogram)
-        bias, noise_sd = bias_and_spread(few_buckets(histogram), _evenly_mixed)
+        finer = clear_at_the_top(histogram, CLEAR)
+        histogram = clear_at_the_top(histogram, BEYOND_DOUBT)
+        few = few_buckets(histogram)
+        lifted = with_more_at_the_top(few)
+        bias, noise_sd = bias_and_spread(few, _evenly_mixed, others=[lifted])
+        top_sd = _top_sd(histogram, finer)
     P = histogram.total_positives
     mean, low, high, tie, drift = _mean_precisions(histogram)
-    value = weighted_sum(histogram.positives, mean) / P
+    tied, tied_sd = _inside_fine(histogram)
+    value = (weighted_sum(histogram.positives, mean) + tied) / P
     positives = np.maximum(histogram.positives, 0.0)
     above, below = high - mean, mean - low
     bound = max(weighted_sum(positives, above), weighted_sum(positives, below)) / P
@@ -50,7 +66,10 @@ def average_precision(histogram: ScoreHistogram) -> Estimate:
         noise_sd=noise_sd,
         sampling_sd=sqrt(sampling_variance(histogram, _gradient(histogram, value))),
         binning_bound=bound + abs(bias),
-        binning_sd=_binning_sd(histogram, high - tie, np.maximum(above, below), drift) / P,
+        binning_sd=hypot(
+            _binning_sd(histogram, high - tie, np.maximum(above, below), drift), tied_sd, top_sd
+        )
+        / P,
     )
     return unless_too_coarse(estimate, "average precision", 1.0)
 
@@ -69,14 +88,66 @@ def _binning_sd(
     spike = weighted_sum(spiked, untied) / 4.0
     drifted = weighted_sum(positives, drift) / 2.0
     openness = spans(histogram).openness
-    # Precisions are steepest at the top: there even a smooth curve leaves all of its room open.
-    share = np.append(openness[:-1] ** 2, openness[-1])
+    # Precisions are steepest at the top: there even a smooth curve leaves all of its room open,
+    # unless it is read apart, for the noise.
+    at_the_top = openness[-1] if histogram.noise.is_zero else 0.0
+    share = np.append(openness[:-1] ** 2, at_the_top)
     # Of few buckets even likeness says little: a part of the most that there can be.
     most = weighted_sum(loose, furthest)
     few = most * most / (3.0 * histogram.total_positives)
     possible = hypot(weighted_sum(loose * furthest, share) / REACH, few)
     chance = _chance_order(histogram, loose - spiked)
     return sqrt(chance + spike**2 + drifted**2 + possible**2)
+
+
+def _inside_fine(histogram: ScoreHistogram) -> tuple[float, float]:
+    """What ties inside buckets of a fine grid add to the sum of precisions, and a likely error.
+
+    A positive that is tied with another counts it too: fp / (tp + fp)^2 more, where by chance
+    half of the two would. One that is tied with a negative counts that one in full. Rows
+    that come in clumps change places together. Inside a bucket positives lean upwards, and each
+    pair in order adds tp / (tp + fp)^2.
+    """
+    if not histogram.noise.is_zero or histogram.buckets <= _FEW_BUCKETS:
+        return 0.0, 0.0
+    ties = fine_buckets(histogram)
+    tp = histogram.total_positives - histogram.cumulative[1, :-1] - 0.5 * histogram.positives
+    fp = histogram.total_negatives - histogram.cumulative[0, :-1] - 0.5 * histogram.negatives
+    called = np.maximum(tp + fp, 1.0)
+    per_positive, per_negative = 0.5 * fp / called**2, -0.5 * tp / called**2
+    added = weighted_sum(ties.positives, per_positive)
+    variance = weighted_sum(ties.positives_variance, per_positive**2)
+    mixed = weighted_sum(ties.both, per_negative)
+    by_chance = weighted_sum(ties.both_variance, per_negative**2)
+    # Without ties the order of both classes inside buckets is chance, and counted as such.
+    if abs(mixed) > _CLEAR_OF_CHANCE * sqrt(by_chance):
+        added, variance = added + mixed, variance + by_chance
+    loose = np.where(clear_spikes(histogram).any(axis=0), 0.0, histogram.positives)
+    clumped = (ties.clumps - 1.0) * _chance_order(histogram, loose)
+    leaning = weighted_sum(ties.lean, -2.0 * per_negative)
+    return added + leaning, hypot(sqrt(variance + clumped), added / 8.0, leaning / 4.0)
+
+
+def _reads_top_apart(histogram: ScoreHistogram) -> bool:
+    return not histogram.noise.is_zero and histogram.buckets > 1
+
+
+def _top_sd(histogram: ScoreHistogram, finer: ScoreHistogram) -> float:
+    """The likely error of the sum of precisions from the highest scores, read as one bucket.
+
+    From the power that their ROC curve is taken for, from what fewer of them say, noisier, and
+    from what is possible, as far as neighbours leave it open: two fifths of it while they are
+    few, all of it where nearly all positives are up there.
+    """
+    if not _reads_top_apart(histogram):
+        return 0.0
+    top = top_precision(histogram)
+    positives = max(float(histogram.positives[-1]), 0.0)
+    share = min(positives / histogram.total_positives, 1.0)
+    room = (1.0 - min(top.mean, 1.0)) * float(spans(histogram).openness[-1])
+    possible = room * (_OPEN_TOP + (1.0 - _OPEN_TOP) * share)
+    apart = [weighted_sum(each.positives, _mean_precisions(each)[0]) for each in (histogram, finer)]
+    return hypot(positives * hypot(top.sd, possible / REACH), (apart[0] - apart[1]) / 2.0)
 
 
 def _evenly_mixed(counts: FloatArray) -> FloatArray:
@@ -122,9 +193,11 @@ def _mean_precisions(
     best = (tp + ranks) / (tp + fp + ranks)
     tie = (tp + ranks) / np.maximum(tp + fp + ranks + n, 1.0)
     even = _mean_of(tp, ranks, tp + fp - 0.5 * n / ranks, 1.0 + n / ranks)
-    mixed = even
+    mixed = even.copy()
     if histogram.smooth and histogram.buckets <= _FEW_BUCKETS:
         mixed = _mixed_in_parts(histogram, tp, fp)
+    if _reads_top_apart(histogram):
+        mixed[-1] = even[-1] = top_precision(histogram).mean
     spiked = np.minimum(clear_spikes(histogram).sum(axis=0), p + n)
     share = np.where(p + n > 0.0, spiked / np.maximum(p + n, 1e-300), 0.0)
     likely = np.clip(share * tie + (1.0 - share) * mixed, worst, best)

@@ -6,33 +6,37 @@ again, around counts that could be the true ones, and the figure read from each 
 is fixed: the same tally gives the same answer.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from math import hypot, sqrt
+from math import hypot
 
 import numpy as np
 
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
-from fedassay.metrics.spans import cell_noise_sd
+from fedassay.metrics.range_noise import range_noise
 
 _PAIRS_OF_DRAWS = 100
 _MOST_BUCKETS = 48
-_CLEAR = 3.0
+# Of many sums of noise one or another stands out by three deviations; none by six.
+BEYOND_DOUBT = 6.0
 _FEW = 16.0
 _TINY = 1e-300
 
 
 def bias_and_spread(
-    histogram: ScoreHistogram, figure: Callable[[FloatArray], FloatArray]
+    histogram: ScoreHistogram,
+    figure: Callable[[FloatArray], FloatArray],
+    *,
+    others: Sequence[FloatArray] = (),
 ) -> tuple[float, float]:
     """How far noise moves a figure on average, and its standard deviation.
 
     `figure` takes counts (... x label x bucket), negative ones included. Draws come in pairs
     of opposite signs, so that what is linear in the noise has no bias at all. The spread is
-    the larger one of two: around counts that could be true, and around those that came, because
-    where noise pushed counts to 0 the former no longer sees all of it. A bias is only an
-    estimate, so it counts as an error too.
+    the largest of several: around counts that could be true, and around those that came, because
+    where noise pushed counts to 0 the former no longer sees all of it; or around `others` that
+    could have been the true ones. A bias is only an estimate, so it counts as an error too.
 
     >>> from fedassay.noise import DenseNoise
     >>> noise = DenseNoise(9.0 * np.eye(2))
@@ -44,9 +48,27 @@ def bias_and_spread(
     fitted, draws = _draws(histogram)
     plain = float(figure(fitted))
     values = figure(np.concatenate([fitted + draws, fitted - draws]))
-    beside = figure(np.concatenate([histogram.counts + draws, histogram.counts - draws]))
     bias = float(values.mean()) - plain
-    return bias, hypot(max(float(values.std()), float(beside.std())), bias)
+    spreads = [float(values.std())]
+    for counts in (histogram.counts, *others):
+        spreads.append(float(figure(np.concatenate([counts + draws, counts - draws])).std()))
+    return bias, hypot(max(spreads), bias)
+
+
+def with_more_at_the_top(histogram: ScoreHistogram) -> FloatArray:
+    """The counts, with as many more positives in the top bucket as noise may have hidden.
+
+    What depends on the square of a count varies little around a small one, however large
+    the true one is.
+
+    >>> from fedassay.noise import DenseNoise
+    >>> noisy = ScoreHistogram(np.arange(3) / 2, np.full((2, 2), 9.0), DenseNoise(4.0 * np.eye(4)))
+    >>> with_more_at_the_top(noisy).tolist()
+    [[9.0, 9.0], [9.0, 11.0]]
+    """
+    lifted = histogram.counts.copy()
+    lifted[1, -1] += range_noise(histogram).sd(1, histogram.buckets - 1, histogram.buckets)
+    return lifted
 
 
 @lru_cache(maxsize=2)
@@ -55,8 +77,11 @@ def _draws(histogram: ScoreHistogram) -> tuple[FloatArray, FloatArray]:
     weights = np.eye(2 * histogram.buckets).reshape(-1, 2, histogram.buckets)
     sizes, sides = np.linalg.eigh(histogram.noise.covariances(weights))
     factor = sides * np.sqrt(np.maximum(sizes, 0.0))
-    normal = np.random.default_rng(0).standard_normal((_PAIRS_OF_DRAWS, len(weights)))
-    draws: FloatArray = (normal @ factor.T).reshape(-1, 2, histogram.buckets)
+    pairs = max(_PAIRS_OF_DRAWS, len(weights))
+    normal = np.random.default_rng(0).standard_normal((pairs, len(weights)))
+    # Columns that stand at right angles: what is linear in the noise then has its very spread.
+    even = np.linalg.qr(normal)[0] * np.sqrt(pairs)
+    draws: FloatArray = (even @ factor.T).reshape(-1, 2, histogram.buckets)
     return histogram.monotone().counts, draws
 
 
@@ -75,19 +100,19 @@ def few_buckets(histogram: ScoreHistogram) -> ScoreHistogram:
     return histogram.merge(np.unique(np.concatenate([[0], inner, [histogram.buckets]])))
 
 
-def clear_at_the_top(histogram: ScoreHistogram) -> ScoreHistogram:
-    """The highest scores in one bucket that stands clear of the noise.
+def clear_at_the_top(histogram: ScoreHistogram, by: float) -> ScoreHistogram:
+    """The highest scores in one bucket that stands clear of the noise by so many deviations.
 
     Precisions begin there: of fewer examples than their noise they would say nothing.
 
-    >>> clear_at_the_top(ScoreHistogram(np.arange(4) / 3, np.full((2, 3), 5.0))).edges.round(2)
+    >>> clear_at_the_top(ScoreHistogram(np.arange(4) / 3, np.full((2, 3), 5.0)), 3.0).edges.round(2)
     array([0.  , 0.33, 1.  ])
     """
-    noise_sd = cell_noise_sd(histogram)
+    noise, buckets = range_noise(histogram), histogram.buckets
     total = 0.0
-    for bucket, count in enumerate(reversed(histogram.counts.sum(axis=0).tolist()), start=1):
-        total += count
-        if total >= _FEW + _CLEAR * noise_sd * sqrt(2.0 * bucket):
-            inner = np.arange(histogram.buckets - bucket + 1)
-            return histogram.merge(np.append(inner, histogram.buckets))
-    return histogram.merge(np.array([0, histogram.buckets]))
+    for bucket in range(buckets - 1, -1, -1):
+        total += float(histogram.counts[:, bucket].sum())
+        spread = hypot(*(noise.sd(label, bucket, buckets) for label in (0, 1)))
+        if total >= _FEW + by * spread:
+            return histogram.merge(np.append(np.arange(bucket + 1), buckets))
+    return histogram.merge(np.array([0, buckets]))

@@ -4,14 +4,11 @@ from math import inf, sqrt
 
 from fedassay.estimate import Estimate, NotEnoughData, Shape
 from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.confusion import Confusion, ConfusionCounts, confusion, confusion_weights
 from fedassay.metrics.delta_method import why_one_class, why_undefined
 from fedassay.metrics.multiples import multiple
 from fedassay.metrics.thresholds import (
-    Confusion,
-    ConfusionCounts,
     Kind,
-    confusion,
-    confusion_weights,
     from_confusion,
     proportion,
 )

@@ -8,8 +8,8 @@ import numpy as np
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
 from fedassay.interpolation import cubic
+from fedassay.metrics.confusion import Confusion, confusion
 from fedassay.metrics.delta_method import sampling_variance
-from fedassay.metrics.thresholds import Confusion, confusion
 
 _HALVINGS = 60
 _ROUNDING = 1e-9

@@ -8,7 +8,7 @@ import numpy as np
 from fedassay.estimate import Estimate, NotEnoughData, Shape
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram, require_histogram
-from fedassay.metrics.spans import cell_noise_sd
+from fedassay.metrics.range_noise import cell_noise_sd
 
 CLEAR_OF_NOISE = 4.0
 # Interpolation may leave a speck of an example on one side; a ratio to it means nothing.

@@ -27,8 +27,8 @@ from fedassay.errors import SettingInvalid
 from fedassay.examples import FloatArray
 from fedassay.grid_rules import EPS_BITS
 from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.confusion import confusion
 from fedassay.metrics.named import OVERALL, metric_name
-from fedassay.metrics.thresholds import confusion
 
 MOST_ROWS = 10**6
 _TRIED = 256

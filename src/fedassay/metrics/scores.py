@@ -11,19 +11,21 @@ from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram, require_histogram
 from fedassay.metrics.bootstrap import bias_and_spread, few_buckets
 from fedassay.metrics.delta_method import (
-    CLEAR_OF_NOISE,
     counts_estimate,
     gradient_of_buckets,
     sampling_variance,
     why_one_class,
     why_undefined,
 )
-from fedassay.metrics.spans import cell_noise_sd, clear_spikes, spans
+from fedassay.metrics.end_buckets import end_loss, without_empty_ends
+from fedassay.metrics.log_odds import EPS
+from fedassay.metrics.range_noise import cell_noise_sd
+from fedassay.metrics.spans import clear_spikes, spans
 
-# scikit-learn clips probabilities to [eps, 1 - eps].
-_EPS = float(np.finfo(np.float64).eps)
 _FEW_BUCKETS = 2**11
 _PARTS = 8
+# What is possible at the ends lies so many standard deviations away.
+_ROOM = 1.5
 
 
 def brier(histogram: ScoreHistogram) -> Estimate:
@@ -40,12 +42,15 @@ def brier(histogram: ScoreHistogram) -> Estimate:
 def log_loss(histogram: ScoreHistogram) -> Estimate:
     """The mean negative log likelihood, in nats; scores are clipped to [eps, 1 - eps].
 
+    A label that contradicts a score of exactly 0 or 1 so costs 36 nats, as in scikit-learn
+    (`end_buckets.end_loss` says what is known about those).
+
     >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
     >>> round(log_loss(h).value, 3)
     0.472
     """
     require_histogram(histogram)
-    estimate = _mean_loss(histogram, _logs)
+    estimate = _mean_loss(without_empty_ends(histogram), _logs, ends=True)
     # It has no largest value: half of it either way says nothing any more.
     return unless_too_coarse(estimate, "log loss", 2.0 * abs(estimate.value))
 
@@ -148,17 +153,27 @@ class _Losses:
     high: FloatArray
 
 
-def _mean_loss(histogram: ScoreHistogram, losses: Callable[[FloatArray], _Losses]) -> Estimate:
-    """The average of a loss whose mean and range over any bucket are known."""
+def _mean_loss(
+    histogram: ScoreHistogram, losses: Callable[[FloatArray], _Losses], *, ends: bool = False
+) -> Estimate:
+    """The average of a loss whose mean and range over any bucket are known.
+
+    With `ends` it is a logarithm, and rows that contradict an end bucket are read apart.
+    """
     total = histogram.total
     undefined = why_undefined(histogram, np.ones_like(histogram.counts), "examples")
     if undefined is not None:
         return undefined
     over = losses(histogram.edges)
+    contradicted = {(1, 0): end_loss(histogram, 1), (0, -1): end_loss(histogram, 0)} if ends else {}
+    for place, end in contradicted.items():
+        over.mean[place] = end.likely
     even = float((histogram.counts * over.mean).sum() / total)
-    value, slopes = even, over.mean
+    value, slopes = even, over.mean.copy()
     if histogram.smooth and histogram.buckets <= _FEW_BUCKETS:
         fine = losses(histogram.refined(_PARTS)[0]).mean.reshape(2, -1, _PARTS)
+        for place, end in contradicted.items():
+            fine[place] = end.likely
 
         def sums(counts: FloatArray) -> FloatArray:
             pieces = replace(histogram, counts=counts).parts(_PARTS)
@@ -167,12 +182,18 @@ def _mean_loss(histogram: ScoreHistogram, losses: Callable[[FloatArray], _Losses
 
         value = float(sums(histogram.counts).sum() / total)
         slopes = gradient_of_buckets(histogram, sums)
-    counts = np.maximum(histogram.counts, 0.0)
+    for (label, bucket), end in contradicted.items():
+        slopes[1 - label] += float(histogram.counts[label, bucket]) * end.slopes
+    counts, noise_sd = np.maximum(histogram.counts, 0.0), cell_noise_sd(histogram)
     # For even scores in a bucket -log varies by 1 at most, however far it reaches.
     chance = (counts * np.minimum((over.high - over.low) ** 2 / 12.0, 1.0)).sum()
     spikes = (clear_spikes(histogram) * np.minimum(over.high - over.low, 1.0)) ** 2 / 12.0
     loose = chance + spikes.sum()
-    at_ends = float((_crowded(histogram) * (over.high - over.mean)).sum()) / REACH
+    open_at = [
+        (max(float(histogram.counts[place]), 0.0) + noise_sd) * end.room
+        for place, end in contradicted.items()
+    ]
+    at_ends = sum(open_at) / _ROOM
     furthest = np.maximum(over.high - over.mean, over.mean - over.low)
     return counts_estimate(
         histogram,
@@ -181,23 +202,6 @@ def _mean_loss(histogram: ScoreHistogram, losses: Callable[[FloatArray], _Losses
         binning_bound=float((counts * furthest).sum() / total) + abs(value - even),
         binning_sd=hypot(sqrt(float(loose)), at_ends) / total + abs(value - even) / 3.0,
     )
-
-
-def _crowded(histogram: ScoreHistogram) -> FloatArray:
-    """What the end buckets hold beyond the density beside them, label x bucket.
-
-    It may all lie at exactly 0 or 1, where a loss is largest. Neither noise nor chance is a crowd.
-    """
-    crowded = np.zeros_like(histogram.counts)
-    if histogram.buckets < 2:
-        return np.maximum(histogram.counts, 0.0)
-    density = np.maximum(histogram.counts, 0.0) / histogram.widths
-    clear = CLEAR_OF_NOISE * cell_noise_sd(histogram)
-    for end, beside in ((0, 1), (-1, -2)):
-        here = np.maximum(histogram.counts[:, end], 0.0)
-        flat = density[:, beside] * histogram.widths[end] + 2.0 * np.sqrt(here)
-        crowded[:, end] = np.maximum(here - flat - clear, 0.0)
-    return crowded
 
 
 def _squares(edges: FloatArray) -> _Losses:
@@ -209,7 +213,7 @@ def _squares(edges: FloatArray) -> _Losses:
 
 
 def _logs(edges: FloatArray) -> _Losses:
-    clipped = np.clip(edges, _EPS, 1.0 - _EPS)
+    clipped = np.clip(edges, EPS, 1.0 - EPS)
     near_zero = -np.log(clipped)
     near_one = -np.log1p(-clipped)
     widths = np.diff(edges)

@@ -13,6 +13,7 @@ import numpy as np
 
 from fedassay.examples import FloatArray, IntArray
 from fedassay.histogram import FEWEST_TIED, ScoreHistogram
+from fedassay.metrics.range_noise import FEW, RangeNoise, cell_noise_sd, range_noise
 
 # So many of a class, clear of the noise by three standard deviations, give a density to judge by.
 _FEW = 16.0
@@ -34,7 +35,7 @@ class Spans:
     """Counts whose place is open, label x bucket: what noise may hide too, without ties."""
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=4)
 def spans(histogram: ScoreHistogram) -> Spans:
     """How far neighbours leave open in which order a bucket's positives and negatives lie.
 
@@ -44,7 +45,7 @@ def spans(histogram: ScoreHistogram) -> Spans:
     (a - 1)(1 - b)/(a - b) of the half rectangle: the openness. At either end of the grid there
     is no neighbour, and a is infinite or b is 0.
 
-    The last answer is kept, because several metrics ask for it one after the other.
+    The last answers are kept, because several metrics ask for it one after the other.
 
     >>> even = ScoreHistogram(np.array([0.0, 0.5, 1.0]), np.full((2, 2), 100.0))
     >>> spans(even).openness.tolist()
@@ -56,8 +57,9 @@ def spans(histogram: ScoreHistogram) -> Spans:
     noise_sd = cell_noise_sd(histogram)
     counts = np.maximum(histogram.counts, 0.0)
     tied = np.minimum(np.maximum(histogram.ties, _lattice(histogram, noise_sd)), counts)
-    starts = _groups(counts, noise_sd)
-    grouped = np.add.reduceat(counts, starts, axis=1)
+    # Noise cancels in sums, unless each count is cut off at 0 before.
+    starts = _groups(histogram.counts, range_noise(histogram))
+    grouped = np.maximum(np.add.reduceat(histogram.counts, starts, axis=1), 0.0)
     sizes = np.diff(np.append(starts, histogram.buckets))
     whole = np.repeat(np.maximum(grouped, 1e-300), sizes, axis=1)
     # Among several buckets that must stand together to be clear, each has its part of the bend.
@@ -80,19 +82,6 @@ def possible_pairs(histogram: ScoreHistogram) -> float:
     return float((0.5 * each.loose[0] * each.loose[1] * each.openness**3).sum())
 
 
-def cell_noise_sd(histogram: ScoreHistogram) -> float:
-    """The root mean square noise of single counts; signs take turns, so that sums cancel.
-
-    >>> cell_noise_sd(ScoreHistogram.from_scores([0, 1], [0.2, 0.7]))
-    0.0
-    """
-    if histogram.noise.is_zero:
-        return 0.0
-    signs = np.tile(1.0 - 2.0 * (np.arange(histogram.buckets) % 2), (2, 1))
-    signs[1] *= -1.0
-    return sqrt(histogram.noise.variance(signs) / signs.size)
-
-
 def clear_spikes(histogram: ScoreHistogram) -> FloatArray:
     """Spikes that neither chance nor noise makes, label x bucket.
 
@@ -104,22 +93,21 @@ def clear_spikes(histogram: ScoreHistogram) -> FloatArray:
     return np.where(histogram.spikes >= least, histogram.spikes, 0.0)
 
 
-def _groups(counts: FloatArray, noise_sd: float) -> IntArray:
+def _groups(counts: FloatArray, noise: RangeNoise) -> IntArray:
     """Where groups of buckets begin that have enough of both classes to compare."""
-    starts, negatives, positives, size = [0], 0.0, 0.0, 0
-    # A fine grid is mostly empty; with noise no bucket is, so that sizes are right.
+    starts, negatives, positives = [0], 0.0, 0.0
+    # A fine grid is mostly empty; with noise no bucket is, so that all are looked at.
     filled = np.flatnonzero(counts.any(axis=0))
-    enough = (_FEW + _CLEAR * noise_sd * np.sqrt(np.arange(1, len(filled) + 1))).tolist()
     rows = zip(filled.tolist(), *counts[:, filled].tolist(), strict=True)
     for bucket, n, p in rows:
         negatives += n
         positives += p
-        least = enough[size]
-        size += 1
-        if negatives >= least and positives >= least:
+        if negatives < FEW or positives < FEW:
+            continue
+        here = (starts[-1], bucket + 1)
+        if noise.is_clear(negatives, 0, *here) and noise.is_clear(positives, 1, *here):
             starts.append(bucket + 1)
             negatives = positives = 0.0
-            size = 0
     # What is left at the end is not enough: it belongs to the last group.
     if len(starts) > 1:
         starts.pop()
@@ -178,15 +166,13 @@ def possible_below(
     >>> possible_below(spike, 1, 0.5, np.array([45.0, 15.0])).round(1).tolist()
     [63.6, 0.0]
     """
-    noise_sd = cell_noise_sd(histogram)
-    counts = np.maximum(histogram.counts, 0.0)
-    widths, width = histogram.widths, float(histogram.widths[bucket])
+    own = np.maximum(histogram.counts[:, bucket], 0.0)
+    width = float(histogram.widths[bucket])
     rooms = []
-    for row, below in zip(counts, np.clip(inside, 0.0, counts[:, bucket]), strict=True):
-        left = _density(row[:bucket][::-1], widths[:bucket][::-1], noise_sd)
-        right = _density(row[bucket + 1 :], widths[bucket + 1 :], noise_sd)
-        beside = [None if each is None else each * width for each in (left, right)]
-        rooms.append(_room(float(row[bucket]), beside, part, float(below)))
+    for label, below in enumerate(np.clip(inside, 0.0, own)):
+        sides = [_density(histogram, label, bucket, step) for step in (-1, 1)]
+        beside = [None if each is None else each * width for each in sides]
+        rooms.append(_room(float(own[label]), beside, part, float(below)))
     return np.array(rooms)
 
 
@@ -220,11 +206,14 @@ def _envelope(own: float, first: float, last: float, part: float) -> tuple[float
     return max(base * part - (base - own), 0.0), min(base * part, own)
 
 
-def _density(counts: FloatArray, widths: FloatArray, noise_sd: float) -> float | None:
+def _density(histogram: ScoreHistogram, label: int, bucket: int, step: int) -> float | None:
     """The density on one side, over as many buckets as it takes to be clear of the noise."""
+    noise, row = range_noise(histogram), histogram.counts[label]
     count = width = 0.0
-    for size, (more, wide) in enumerate(zip(counts, widths, strict=True), start=1):
-        count, width = count + float(more), width + float(wide)
-        if count >= _FEW + _CLEAR * noise_sd * sqrt(size):
+    for place in range(bucket + step, histogram.buckets if step > 0 else -1, step):
+        count += float(row[place])
+        width += float(histogram.widths[place])
+        start, stop = (bucket + 1, place + 1) if step > 0 else (place, bucket)
+        if noise.is_clear(count, label, start, stop):
             break
-    return count / width if width > 0.0 else None
+    return max(count, 0.0) / width if width > 0.0 else None

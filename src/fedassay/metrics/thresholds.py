@@ -2,21 +2,22 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from math import hypot, inf, isnan, nan, sqrt
 from operator import itemgetter
 
-import numpy as np
-
 from fedassay.errors import SettingInvalid
 from fedassay.estimate import REACH, Estimate, Shape, unless_too_coarse
-from fedassay.examples import FloatArray
-from fedassay.histogram import ScoreHistogram, require_histogram
+from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.confusion import (
+    Confusion,
+    ConfusionCounts,
+    confusion,
+    confusion_weights,
+)
 from fedassay.metrics.delta_method import why_one_class, why_undefined
-from fedassay.metrics.spans import clear_spikes, possible_below
 
-# True positives, false positives, false negatives, true negatives.
-ConfusionCounts = tuple[float, float, float, float]
+# All but so much of a bucket's class on one side is no more likely than missing a 95 % interval.
+_TAIL = 0.025
 
 _SIDES: dict[ConfusionCounts, str] = {
     (1.0, 1.0, 0.0, 0.0): "examples above the threshold",
@@ -24,82 +25,6 @@ _SIDES: dict[ConfusionCounts, str] = {
     (0.0, 1.0, 0.0, 1.0): "negatives",
     (0.0, 0.0, 1.0, 1.0): "examples at or below the threshold",
 }
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Confusion:
-    """The confusion counts at one threshold, with what binning leaves open.
-
-    The classifier says 1 when the score is above the threshold (`sec:defs`); a threshold
-    inside a bucket is interpolated.
-    """
-
-    histogram: ScoreHistogram
-    threshold: float
-    counts: ConfusionCounts
-    lowest: tuple[float, float]
-    """Fewest negatives and positives that can lie above the threshold."""
-    highest: tuple[float, float]
-    spread: tuple[float, float]
-    """Standard deviations of negatives and positives above it, from binning."""
-    above: FloatArray
-    """How the counts above the threshold move with each count, label x bucket."""
-
-
-@lru_cache(maxsize=1)
-def confusion(histogram: ScoreHistogram, threshold: float) -> Confusion:
-    """Count true and false positives and negatives at a threshold (`thm:pra`).
-
-    The last answer is kept, because several metrics ask for it one after the other.
-
-    >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
-    >>> confusion(h, 0.5).counts  # tp, fp, fn, tn
-    (1.0, 0.0, 1.0, 2.0)
-    """
-    require_histogram(histogram)
-    below, bucket, part = histogram.below(threshold)
-    total = histogram.cumulative[:, -1]
-    shares = histogram.shares_below(bucket, part)
-    # The first bucket also holds 0, so even a threshold of 0 may lie inside it.
-    is_inside = 0.0 < part < 1.0 or bucket == part == 0
-    inside = histogram.counts[:, bucket] if is_inside else np.zeros(2)
-    least = total - histogram.cumulative[:, bucket]
-    if is_inside or part == 1.0:
-        least = least - histogram.counts[:, bucket]
-    spread = np.zeros(2)
-    if is_inside:
-        spread = _spread(histogram, bucket, part, shares, below)
-    (fp, tp), (tn, fn) = total - below, below
-    return Confusion(
-        histogram,
-        threshold,
-        (float(tp), float(fp), float(fn), float(tn)),
-        (float(least[0]), float(least[1])),
-        (float(least[0] + inside[0]), float(least[1] + inside[1])),
-        (float(spread[0]), float(spread[1])),
-        1.0 - shares,
-    )
-
-
-def _spread(
-    histogram: ScoreHistogram, bucket: int, part: float, shares: FloatArray, below: FloatArray
-) -> FloatArray:
-    """Standard deviations of the interpolated counts from the true ones, per label.
-
-    Rows fall to both sides by chance, and the curve may be wrong by what its neighbours leave open.
-    """
-    counts = np.maximum(histogram.counts, 0.0)
-    own, g = counts[:, bucket], shares[:, bucket]
-    chance = own * (part * (1.0 - g) ** 2 + (1.0 - part) * g**2)
-    if bucket:
-        chance = chance + counts[:, bucket - 1] * (1.0 - shares[:, bucket - 1]) ** 2
-    if bucket + 1 < histogram.buckets:
-        chance = chance + counts[:, bucket + 1] * shares[:, bucket + 1] ** 2
-    if part == 0.0:
-        # At 0 itself only what towers there may be exactly 0.
-        return np.sqrt(chance + (clear_spikes(histogram)[:, bucket] / 2.0) ** 2)
-    possible = possible_below(histogram, bucket, part, below - histogram.cumulative[:, bucket])
-    return np.sqrt(chance + (possible / REACH) ** 2)
 
 
 def confusion_counts(histogram: ScoreHistogram, threshold: float) -> dict[str, Estimate]:
@@ -305,7 +230,7 @@ def from_confusion(
         noise_sd=_noise_sd(at, slope),
         sampling_sd=sqrt(variance),
         binning_bound=max(_distance(centre, corner) for corner in corners),
-        binning_sd=hypot(*(_moved(at, value, label, moves[label]) for label in (0, 1))),
+        binning_sd=_binning_sd(at, value, moves),
         shape=kind.shape,
         trials=kind.trials,
     )
@@ -316,40 +241,46 @@ def from_confusion(
     return unless_too_coarse(estimate, f"the figure at {at.threshold:.4g}", span)
 
 
-def _moved(
-    at: Confusion, value: Callable[[ConfusionCounts], float], label: int, slope: float
+def _binning_sd(
+    at: Confusion, value: Callable[[ConfusionCounts], float], moves: tuple[float, float]
 ) -> float:
-    """The standard deviation of a figure from where one class's scores lie inside a bucket.
+    """The standard deviation of a figure from where scores lie inside a bucket.
 
-    A ratio bends, and its slope says too little: it is read at both ends of what is possible.
+    Either class may lie higher or lower there, each for itself or both together. A ratio bends,
+    and its slope says too little: it is read at both ends of what is likely.
     """
-    spread, (tp, fp, fn, tn) = at.spread[label], at.counts
-    if spread == 0.0:
+    if at.spread == (0.0, 0.0):
         return 0.0
-    count, most = ((fp, max(fp + tn, 0.0)), (tp, max(tp + fn, 0.0)))[label]
-    ends = [min(max(count + side * REACH * spread, 0.0), most) for side in (-1.0, 1.0)]
-    corners = [_at_corner(at, end, tp) if label == 0 else _at_corner(at, fp, end) for end in ends]
-    known = [each for each in map(value, corners) if not isnan(each)]
-    furthest = max((abs(each - value(at.counts)) for each in known), default=0.0)
-    return max(abs(slope) * spread, furthest / REACH)
+    slopes = [move * spread for move, spread in zip(moves, at.spread, strict=True)]
+    ways = [(1.0, 0.0), (0.0, 1.0), (1.0, 1.0)]
+    each = [
+        max(
+            abs(way[0] * slopes[0] + way[1] * slopes[1]),
+            *(_moved(at, value, (side * way[0], side * way[1])) for side in (-1.0, 1.0)),
+        )
+        for way in ways
+    ]
+    return max(hypot(each[0], each[1]), each[2])
+
+
+def _moved(
+    at: Confusion, value: Callable[[ConfusionCounts], float], ways: tuple[float, float]
+) -> float:
+    """How far a figure goes with each class at the end of what is likely, over 1.96."""
+    ends = []
+    for label, way in enumerate(ways):
+        low, high = at.lowest[label], at.highest[label]
+        count, spare = at.counts[1 - label], _TAIL * (high - low)
+        end = min(max(count + way * REACH * at.spread[label], low + spare), high - spare)
+        ends.append(end if way else count)
+    there = value(_at_corner(at, ends[0], ends[1]))
+    return 0.0 if isnan(there) else abs(there - value(at.counts)) / REACH
 
 
 def _noise_sd(at: Confusion, slope: tuple[float, ...]) -> float:
     if at.histogram.noise.is_zero:
         return 0.0
     return sqrt(at.histogram.noise.variance(confusion_weights(at, slope)))
-
-
-def confusion_weights(at: Confusion, slope: tuple[float, ...]) -> FloatArray:
-    """A sum over the confusion counts as weights of the histogram's counts, label x bucket.
-
-    >>> h = ScoreHistogram(np.array([0.0, 0.5, 1.0]), np.ones((2, 2)))
-    >>> confusion_weights(confusion(h, 0.5), (1.0, 0.0, 0.0, 0.0)).tolist()  # true positives
-    [[0.0, 0.0], [0.0, 1.0]]
-    """
-    negatives = slope[3] + (slope[1] - slope[3]) * at.above[0]
-    positives = slope[2] + (slope[0] - slope[2]) * at.above[1]
-    return np.stack([negatives, positives])
 
 
 def _ends(at: Confusion, label: int) -> tuple[float, float]:

@@ -18,6 +18,7 @@ MORE_LEAVES = tuple(sorted({*LEAVES, 3, 5, 7, 10, 20, 40}))
 _MANY_LEAVES = 32
 _CUBIC_BELOW = 64
 _MOST_INTERLEAVED = 48
+_ALWAYS_ON_EDGES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ def candidate_surveys(request: SurveyRequest, grid: Grid, variety: Variety) -> I
 
 
 def candidate_grids(request: SurveyRequest, leaves: int) -> list[Grid]:
-    """Grids of about so many leaves, with thresholds on edges where that pays.
+    """Grids of about so many leaves, with thresholds on edges where there is room for them.
 
     >>> from fedassay.mechanisms import Privacy
     >>> request = SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction(1), clients=1000)
@@ -79,13 +80,15 @@ def candidate_grids(request: SurveyRequest, leaves: int) -> list[Grid]:
         if not request.privacy.is_local and leaves >= _MANY_LEAVES:
             # Two cells more cost little there, and scores of exactly 0 and 1 are common.
             shapes = [shape.with_ends() for shape in shapes]
-    # Thresholds on edges are exact; but where every cell is dear, as under local privacy, many
-    # among few take the place of better ones.
+    # What is asked for at a threshold is exact on an edge, and open inside a cell, where scores may
+    # be tied on either side of it. But where every cell is dear, as under local privacy, many
+    # among few take the place of better ones: then intervals say what is open.
     room = 1 if isinstance(request.reference, Examples) else 4
-    if request.privacy.is_local and room * len(request.thresholds) > leaves:
+    asked = len(request.thresholds)
+    if request.privacy.is_local and asked > _ALWAYS_ON_EDGES and room * asked > leaves:
         return shapes
     pinned = [shape.with_edges_at(request.thresholds) for shape in shapes]
-    return list(dict.fromkeys([*pinned, *shapes]))
+    return list(dict.fromkeys(pinned))
 
 
 def warped_grid(reference: Examples | FloatArray, cells: int) -> Grid:

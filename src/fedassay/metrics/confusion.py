@@ -1,0 +1,102 @@
+"""True and false positives and negatives at a threshold, and what its bucket leaves open."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from fedassay.estimate import REACH
+from fedassay.examples import FloatArray
+from fedassay.histogram import ScoreHistogram, require_histogram
+from fedassay.metrics.spans import clear_spikes, possible_below
+
+# True positives, false positives, false negatives, true negatives.
+ConfusionCounts = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Confusion:
+    """The confusion counts at one threshold, with what binning leaves open.
+
+    The classifier says 1 when the score is above the threshold (`sec:defs`); a threshold
+    inside a bucket is interpolated.
+    """
+
+    histogram: ScoreHistogram
+    threshold: float
+    counts: ConfusionCounts
+    lowest: tuple[float, float]
+    """Fewest negatives and positives that can lie above the threshold."""
+    highest: tuple[float, float]
+    spread: tuple[float, float]
+    """Standard deviations of negatives and positives above it, from binning."""
+    above: FloatArray
+    """How the counts above the threshold move with each count, label x bucket."""
+
+
+@lru_cache(maxsize=1)
+def confusion(histogram: ScoreHistogram, threshold: float) -> Confusion:
+    """Count true and false positives and negatives at a threshold (`thm:pra`).
+
+    The last answer is kept, because several metrics ask for it one after the other.
+
+    >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    >>> confusion(h, 0.5).counts  # tp, fp, fn, tn
+    (1.0, 0.0, 1.0, 2.0)
+    """
+    require_histogram(histogram)
+    below, bucket, part = histogram.below(threshold)
+    total = histogram.cumulative[:, -1]
+    shares = histogram.shares_below(bucket, part)
+    # The first bucket also holds 0, so even a threshold of 0 may lie inside it.
+    is_inside = 0.0 < part < 1.0 or bucket == part == 0
+    inside = histogram.counts[:, bucket] if is_inside else np.zeros(2)
+    least = total - histogram.cumulative[:, bucket]
+    if is_inside or part == 1.0:
+        least = least - histogram.counts[:, bucket]
+    spread = np.zeros(2)
+    if is_inside:
+        spread = _spread(histogram, bucket, part, shares, below)
+    (fp, tp), (tn, fn) = total - below, below
+    return Confusion(
+        histogram,
+        threshold,
+        (float(tp), float(fp), float(fn), float(tn)),
+        (float(least[0]), float(least[1])),
+        (float(least[0] + inside[0]), float(least[1] + inside[1])),
+        (float(spread[0]), float(spread[1])),
+        1.0 - shares,
+    )
+
+
+def _spread(
+    histogram: ScoreHistogram, bucket: int, part: float, shares: FloatArray, below: FloatArray
+) -> FloatArray:
+    """Standard deviations of the interpolated counts from the true ones, per label.
+
+    Rows fall to both sides by chance, and the curve may be wrong by what its neighbours leave open.
+    """
+    counts = np.maximum(histogram.counts, 0.0)
+    own, g = counts[:, bucket], shares[:, bucket]
+    chance = own * (part * (1.0 - g) ** 2 + (1.0 - part) * g**2)
+    if bucket:
+        chance = chance + counts[:, bucket - 1] * (1.0 - shares[:, bucket - 1]) ** 2
+    if bucket + 1 < histogram.buckets:
+        chance = chance + counts[:, bucket + 1] * shares[:, bucket + 1] ** 2
+    if part == 0.0:
+        # At 0 itself only what towers there may be exactly 0.
+        return np.sqrt(chance + (clear_spikes(histogram)[:, bucket] / 2.0) ** 2)
+    possible = possible_below(histogram, bucket, part, below - histogram.cumulative[:, bucket])
+    return np.sqrt(chance + (possible / REACH) ** 2)
+
+
+def confusion_weights(at: Confusion, slope: tuple[float, ...]) -> FloatArray:
+    """A sum over the confusion counts as weights of the histogram's counts, label x bucket.
+
+    >>> h = ScoreHistogram(np.array([0.0, 0.5, 1.0]), np.ones((2, 2)))
+    >>> confusion_weights(confusion(h, 0.5), (1.0, 0.0, 0.0, 0.0)).tolist()  # true positives
+    [[0.0, 0.0], [0.0, 1.0]]
+    """
+    negatives = slope[3] + (slope[1] - slope[3]) * at.above[0]
+    positives = slope[2] + (slope[0] - slope[2]) * at.above[1]
+    return np.stack([negatives, positives])

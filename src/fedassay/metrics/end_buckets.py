@@ -1,0 +1,154 @@
+"""Where scores lie in the first and the last bucket: a logarithm has no end there.
+
+A row that contradicts a score of exactly 0 or 1 costs -log(eps), 36 nats, as in scikit-learn;
+one in the middle of a bucket of a tenth costs 3. Its class is rare there, and noise hides where
+it lies. But it contradicts the scores no worse than they say nothing: at most as near to the
+end as the other class, whose counts beside the bucket show whether it thins out or stands there.
+"""
+
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+
+from fedassay.examples import FloatArray
+from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.log_odds import EPS
+from fedassay.metrics.range_noise import CLEAR, range_noise
+
+_AT_THE_END = 2.0**-30
+# Scores of 1e-13 are not impossible, only rare beside exact zeros.
+_UNLIKE_ZERO = 0.125
+_BEYOND_DOUBT = 6.0
+_STEP = 1e-4
+_LEAST_POWER, _LARGEST_POWER = 0.1, 2.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EndLoss:
+    """The mean log loss of the rows that contradict the end bucket that they are in."""
+
+    likely: float
+    room: float
+    """How far from the likely one it may be, either way."""
+    slopes: FloatArray
+    """How the likely one moves with each count of the other class, by bucket."""
+
+
+def end_loss(histogram: ScoreHistogram, label: int) -> EndLoss:
+    """How much a row of a class loses in the end bucket that contradicts it: 1 at 0, or 0 at 1.
+
+    From that of even scores, 1 - log e with e the bucket's width, to that of the other
+    class. With F(x) of that class below x, F = A x^a beyond the bucket, A e^a are inside it by the
+    same power, whose mean of -log x is 1/a - log e; those that it has more may all be at
+    the very end. A bucket as narrow as 2^-30 holds nothing else.
+
+    >>> flat = ScoreHistogram(np.arange(9) / 8, np.full((2, 8), 1000.0))
+    >>> end = end_loss(flat, 1)
+    >>> round(end.likely, 2), round(end.room, 2)  # 1 - log(1/8)
+    (3.08, 0.0)
+    >>> crowd = np.array([[9000.0] + [1000.0] * 7, [1000.0] * 8])
+    >>> end = end_loss(ScoreHistogram(np.arange(9) / 8, crowd), 1)  # 8/9 of 36.04, 1/9 of 3.08
+    >>> round(end.likely + end.room, 2), round(end.likely - end.room, 2)
+    (32.38, 3.08)
+    """
+    end = float(histogram.edges[1] if label else 1.0 - histogram.edges[-2])
+    slopes, most = np.zeros(histogram.buckets), -log(EPS)
+    if end <= _AT_THE_END:
+        return EndLoss(most, (most + log(max(end, EPS))) * _UNLIKE_ZERO, slopes)
+    even = min(1.0 - log(end), most)
+    below = _below(histogram, 1 - label)
+    if below is None:
+        return EndLoss(even, 0.0, slopes)
+    places, sums, ranges = below
+    highest = max(_loss_of_other(places, sums), even)
+    for index, (start, stop) in enumerate(ranges):
+        step = _STEP * sums[index]
+        moved = [[s + sign * step * (i == index) for i, s in enumerate(sums)] for sign in (1, -1)]
+        ends = [max(_loss_of_other(places, each), even) for each in moved]
+        slopes[start:stop] = 0.5 * (ends[0] - ends[1]) / (2.0 * step)
+    return EndLoss(0.5 * (even + highest), 0.5 * (highest - even), slopes)
+
+
+def _loss_of_other(places: list[float], sums: list[float]) -> float:
+    """The mean of -log x of a class inside the first of three edges from an end."""
+    (near, middle, far), (here, first, second) = places, sums
+    power = _power(near, middle, far, first, second)
+    growth: float = (middle / near) ** power
+    share = max(1.0 - first / (growth - 1.0) / here, 0.0)
+    return share * -log(EPS) + (1.0 - share) * min(1.0 / power - log(near), -log(EPS))
+
+
+def without_empty_ends(histogram: ScoreHistogram) -> ScoreHistogram:
+    """The buckets beyond the outermost scores that stand clear of the noise, as one at either end.
+
+    Where neither class has any scores, what counts show is noise, which a loss of 36 nats
+    would blow up.
+
+    >>> from fedassay.noise import DenseNoise
+    >>> counts = np.array([[1.0, 2.0, 90.0, 50.0, 0.0], [-2.0, 1.0, 9.0, 80.0, 60.0]])
+    >>> noisy = ScoreHistogram(np.arange(6) / 5, counts, DenseNoise(4.0 * np.eye(10)))
+    >>> without_empty_ends(noisy).edges.tolist()
+    [0.0, 0.4, 0.6, 0.8, 1.0]
+    """
+    if histogram.noise.is_zero:
+        return histogram
+    first, last = 0, histogram.buckets
+    while first < last - 1 and not _is_clear(histogram, 0, first + 1, belongs=0):
+        first += 1
+    while first < last - 1 and not _is_clear(histogram, last - 1, histogram.buckets, belongs=1):
+        last -= 1
+    kept = np.concatenate([[0], np.arange(first, last + 1), [histogram.buckets]])
+    return histogram.merge(np.unique(kept))
+
+
+def _is_clear(histogram: ScoreHistogram, start: int, stop: int, *, belongs: int) -> bool:
+    """Whether the class that belongs there has scores, or the other one without any doubt.
+
+    That of many sums of noise some stand out a little is no doubt about the one, whose losses are
+    small, but about the other.
+    """
+    noise, sums = range_noise(histogram), histogram.counts[:, start:stop].sum(axis=1)
+    return any(
+        noise.is_clear(float(sums[label]), label, start, stop, by=by)
+        for label, by in ((belongs, CLEAR), (1 - belongs, _BEYOND_DOUBT))
+    )
+
+
+def _below(
+    histogram: ScoreHistogram, label: int
+) -> tuple[list[float], list[float], list[tuple[int, int]]] | None:
+    """Three edges from an end, counts of a class up to the first and between them, and where.
+
+    None where they do not stand clear of the noise.
+    """
+    buckets, noise = histogram.buckets, range_noise(histogram)
+    at, sums, ranges = [0], [], []
+    while len(at) < 4:
+        for stop in range(at[-1] + 1, buckets + 1):
+            start, end = (at[-1], stop) if label == 0 else (buckets - stop, buckets - at[-1])
+            count = float(histogram.counts[label, start:end].sum())
+            if noise.is_clear(count, label, start, end):
+                at.append(stop)
+                sums.append(count)
+                ranges.append((start, end))
+                break
+            if at == [0]:
+                return None
+        else:
+            return None
+    edges = histogram.edges if label == 0 else (1.0 - histogram.edges)[::-1]
+    return [float(edges[place]) for place in at[1:]], sums, ranges
+
+
+def _power(near: float, middle: float, far: float, first: float, second: float) -> float:
+    """The power a of F = A x^a from what lies between three edges, by bisection.
+
+    The ratio of the two counts, (far^a - middle^a) / (middle^a - near^a), rises with a.
+    """
+    low, high = _LEAST_POWER, _LARGEST_POWER
+    for _ in range(60):
+        a = 0.5 * (low + high)
+        ratio = ((far / middle) ** a - 1.0) / (1.0 - (near / middle) ** a)
+        low, high = (a, high) if ratio < second / first else (low, a)
+    return 0.5 * (low + high)
