@@ -41,6 +41,9 @@ class ScoreHistogram:
     """Label x bucket: row 0 negatives, row 1 positives."""
     noise: NoiseModel = field(default_factory=NoNoise)
     smooth: bool = True
+    cells: IntArray | None = None
+    """Positions of the edges between which examples were counted, ends included, where buckets
+    inside are known from less; None where all are known alike."""
 
     def __post_init__(self) -> None:
         for name in ("edges", "counts"):
@@ -280,6 +283,15 @@ class ScoreHistogram:
             noise=merged(self.noise, np.diff(boundaries)),
             smooth=self.smooth,
         )
+
+    def by_cells(self) -> "ScoreHistogram":
+        """The buckets that were counted as such, for figures that are not linear in counts.
+
+        >>> h = ScoreHistogram(np.arange(4) / 3, np.ones((2, 3)), cells=np.array([0, 1, 3]))
+        >>> h.by_cells().counts.tolist()
+        [[1.0, 2.0], [1.0, 2.0]]
+        """
+        return self if self.cells is None else self.merge(self.cells)
 
     def equi_depth(self, buckets: int) -> "ScoreHistogram":
         """The paper's quantile buckets (`eq:quanthist`), found on this histogram's edges.

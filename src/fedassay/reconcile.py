@@ -76,15 +76,28 @@ def fit_leaves(
             weighted = rows / level.variances[label][:, None]
             precision[label] += rows.T @ weighted
             target[label] += level.values[label] @ weighted
-    inverse = np.linalg.inv(precision)
-    leaves = np.einsum("lij,lj->li", inverse, target)
+    free = leaf_covariance(precision, total_is_known=False)
+    leaves = (free @ target.ravel()).reshape(2, count)
+    if total is None:
+        return leaves, free
+    row = free.sum(axis=1)
+    leaves = leaves + (row * (total - leaves.sum()) / row.sum()).reshape(2, count)
+    return leaves, _given_total(free)
+
+
+def leaf_covariance(precision: FloatArray, *, total_is_known: bool) -> FloatArray:
+    """Of fitted leaves, negatives then positives, from what counters say (label x leaf x leaf)."""
+    count = precision.shape[-1]
     covariance = np.zeros((2 * count, 2 * count))
-    covariance[:count, :count], covariance[count:, count:] = inverse
-    if total is not None:
-        row = covariance.sum(axis=1)
-        leaves = leaves + (row * (total - leaves.sum()) / row.sum()).reshape(2, count)
-        covariance -= np.outer(row, row) / row.sum()
-    return leaves, covariance
+    covariance[:count, :count], covariance[count:, count:] = np.linalg.inv(precision)
+    return _given_total(covariance) if total_is_known else covariance
+
+
+def _given_total(covariance: FloatArray) -> FloatArray:
+    """The same once the sum of all leaves is known."""
+    row = covariance.sum(axis=1)
+    given: FloatArray = covariance - np.outer(row, row) / row.sum()
+    return given
 
 
 def prefix_leaves(hierarchy: Hierarchy, values: tuple[FloatArray, ...]) -> FloatArray:

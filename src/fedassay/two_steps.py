@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from fedassay.checks import require_type
+from fedassay.cut_levels import CutLevels
 from fedassay.decoding import (
     DecodeOptions,
     debiased,
@@ -163,7 +164,25 @@ def decode_both(
         counts, covariance = fit_leaves(observed, total=total)
     epsilon = float(second.epsilon) if second.is_local and second.epsilon else None
     noise = DenseNoise(covariance, counts if first.samples_clients else None, epsilon)
-    return ScoreHistogram(second.grid.edges, counts, noise, decode_options.smooth)
+    leaves = ScoreHistogram(second.grid.edges, counts, noise, decode_options.smooth)
+    return as_counted(second, leaves)
+
+
+def as_counted(second: Survey, leaves: ScoreHistogram) -> ScoreHistogram:
+    """Fitted leaves as they are read: by the second survey's cells where these say more.
+
+    Inside its cells leaves are known from the first survey alone. Under local privacy that is
+    a part of the clients, each with its own noise: there a smooth curve through the cells is
+    nearer than the leaves. Where noise is shared, weighted sums tell of the leaves what ROC
+    AUC needs, so they stay, and figures that are not linear in counts take the cells.
+    """
+    if not isinstance(second.hierarchy, CutLevels):
+        return leaves
+    starts = {start for level in second.hierarchy.cuts for row in level for start in row}
+    cells = np.array(sorted(starts | {leaves.buckets}))
+    if len(cells) > leaves.buckets:
+        return leaves
+    return leaves.merge(cells) if second.is_local else replace(leaves, cells=cells)
 
 
 def leaf_of(coarse: Grid, fine: Grid) -> IntArray:

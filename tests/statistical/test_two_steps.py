@@ -33,7 +33,8 @@ FALSE_ALARM = 1e-8
 PLACES = np.linspace(-2.0, 2.0, LEAVES)
 SHAPES = np.stack([np.exp(-((PLACES + 0.7) ** 2)), 0.5 * np.exp(-((PLACES - 0.7) ** 2))])
 CUTS = (((0, 3, 5, 8), (0, 4, 7)),)
-LOCAL_CUTS = (((0, 3, 5, 8), (0, 4, 7)), ((0, 6), (0, 2, 6, 9, 10)))
+# Every leaf begins a cell of some level, so that local reports are read by leaves too.
+LOCAL_CUTS = (((0, 3, 5, 8), (0, 4, 7)), ((0, 6, 11), (0, 1, 2, 6, 9, 10)))
 HALF_SCALE = tuple(int(weight) for weight in np.rint(np.linspace(-100, 100, LEAVES)))
 DIRECTIONS = ("positives", "above", "area", "random")
 

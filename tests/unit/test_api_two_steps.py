@@ -47,7 +47,7 @@ def test_a_second_survey_spends_what_the_first_left_and_names_it() -> None:
     assert second.epsilon is not None
     assert first.survey.epsilon + second.epsilon == second.total_epsilon == 1
     assert fedassay.new_survey(after=first) == second
-    assert "this one, the second, spends 0.8 of it" in str(second)
+    assert "this one, the second, spends 0.9 of it" in str(second)
 
 
 def test_nothing_to_go_on_from_is_refused_and_makes_no_exact_survey() -> None:

@@ -6,7 +6,8 @@ from sklearn.metrics import average_precision_score
 
 from fedassay import Grid, ScoreHistogram, metrics
 from fedassay.hierarchy import Hierarchy
-from fedassay.noise import TreeNoise
+from fedassay.metrics.average_precision import precision_gradient
+from fedassay.noise import DenseNoise, TreeNoise
 
 
 def test_crowded_buckets_tell_little_of_the_mean_precision() -> None:
@@ -55,3 +56,38 @@ def test_noise_that_swamps_the_top_does_not_make_the_noise_of_the_mean_explode()
     assert spread / 2.0 < typical < 2.0 * spread
     # Not even the unluckiest draw says something absurd.
     assert max(said) < 6.0 * spread
+
+
+def test_noisy_leaves_inside_cells_that_were_counted_are_not_ranked() -> None:
+    """Leaves whose noise is large but cancels within cells: the cells say all that is known."""
+    generator = np.random.default_rng(8)
+    truth = np.array([[900.0, 700.0, 500.0, 300.0] * 2, [30.0, 60.0, 90.0, 200.0] * 2])
+    truth[0] *= np.linspace(2.0, 0.2, 8)
+    apart = np.kron(np.eye(8), np.array([[1.0, -1.0], [-1.0, 1.0]]))
+    noise = DenseNoise(np.eye(16) + 40.0**2 * apart)
+    off = np.repeat(generator.normal(0.0, 40.0, (2, 4)), 2, axis=1) * np.tile([1.0, -1.0], 4)
+    cells = np.array([0, 2, 4, 6, 8])
+    edges = np.linspace(0.0, 1.0, 9)
+    noisy = ScoreHistogram(edges, truth + off, noise, cells=cells)
+    exact = ScoreHistogram(edges, truth, noise, cells=cells)
+    found, wanted = metrics.average_precision(noisy), metrics.average_precision(exact)
+    assert found.value == pytest.approx(wanted.value, rel=1e-12)
+    assert found.noise_sd == pytest.approx(wanted.noise_sd, rel=1e-12)
+    blind = metrics.average_precision(ScoreHistogram(edges, truth + off, noise))
+    assert blind.noise_sd > 2.0 * found.noise_sd
+
+
+def test_how_average_precision_moves_with_counts_is_what_differences_say() -> None:
+    counts = np.array([[40.0, 30.0, 20.0, 5.0], [2.0, 8.0, 15.0, 9.0]])
+    edges = np.linspace(0.0, 1.0, 5)
+
+    def tied(table: np.ndarray) -> float:
+        above = table[:, ::-1].cumsum(axis=1)[:, ::-1]
+        return float((table[1] * above[1] / above.sum(axis=0)).sum() / table[1].sum())
+
+    found = precision_gradient(ScoreHistogram(edges, counts))
+    for label, bucket in np.ndindex(2, 4):
+        step = np.zeros_like(counts)
+        step[label, bucket] = 1e-5
+        wanted = (tied(counts + step) - tied(counts - step)) / 2e-5
+        assert found[label, bucket] == pytest.approx(wanted, rel=1e-6)

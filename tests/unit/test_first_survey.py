@@ -25,12 +25,15 @@ def test_the_grid_has_octaves_even_cells_and_the_thresholds() -> None:
     thresholds = (0.0, 1e-9, 0.123, 0.5, 1.0)
     edges = set(first_grid(thresholds).edges.tolist())
     wanted = {0.0, 1.0, 1e-9, 0.123}
-    # Each octave from 2^-40 to 1/2 in two parts, mirrored; and 64ths.
+    # Each octave from 2^-40 to 1/2 in two parts, from 2^-10 on in four, mirrored; and 128ths.
     for k in range(1, 41):
         wanted |= {2.0**-k, 1.0 - 2.0**-k}
         if k > 1:
             wanted |= {1.5 * 2.0**-k, 1.0 - 1.5 * 2.0**-k}
-    wanted |= {i / 64 for i in range(65)}
+        if 1 < k <= 10:
+            parts = [1.25 * 2.0**-k, 1.75 * 2.0**-k]
+            wanted |= {*parts, *(1.0 - part for part in parts)}
+    wanted |= {i / 128 for i in range(129)}
     assert edges == wanted
     assert first_grid().cells == len(wanted) - 3
 
@@ -39,17 +42,17 @@ def test_thresholds_that_are_edges_already_add_none() -> None:
     assert first_grid((0.5, 0.25, 2.0**-30)).edges.tolist() == first_grid().edges.tolist()
 
 
-def test_shared_noise_spends_a_fifth_on_the_first_and_asks_everybody() -> None:
+def test_shared_noise_spends_a_tenth_on_the_first_and_asks_everybody() -> None:
     survey = first_survey(SHARED)
     assert survey.step == FirstOfTwo(Fraction(1), Fraction(1))
-    assert survey.epsilon == FIRST_SHARE == Fraction(1, 5)
+    assert survey.epsilon == FIRST_SHARE == Fraction(1, 10)
     assert survey.total_epsilon == 1
     assert survey.hierarchy.levels == 3
 
 
-def test_local_privacy_asks_a_fifth_of_the_clients_with_the_whole_epsilon() -> None:
+def test_local_privacy_asks_a_tenth_of_the_clients_with_the_whole_epsilon() -> None:
     survey = first_survey(LOCAL)
-    assert survey.step == FirstOfTwo(Fraction(5), Fraction(1, 5))
+    assert survey.step == FirstOfTwo(Fraction(5), Fraction(1, 10))
     assert survey.epsilon == survey.total_epsilon == 5
     assert isinstance(survey.level_policy, OneLevel)
 

@@ -164,7 +164,7 @@ def test_a_second_step_that_fails_leaves_the_first_and_costs_nothing_more(
     whole = federate(InProcessGrid(configs(sites)), again)
     assert whole.first is not None
     # What was answered before is an answer once more; what was not has been paid for.
-    rest = TOTAL * Fraction(4, 5)
+    rest = TOTAL * Fraction(9, 10)
     for site in sites:
         before = [TOTAL, 0] if (stage != "keys" and site not in sites[2:]) or answered else [TOTAL]
         assert charged(site) == [*before, rest if len(before) == 2 else 0]
@@ -200,7 +200,7 @@ def test_a_first_step_that_fails_is_asked_again_for_its_own_part(folder: Path) -
         federate(grid, settings(folder))
     assert [charged(site) for site in sites] == [[TOTAL]] * 4
     federate(InProcessGrid(configs(sites)), settings(folder))
-    assert [charged(site) for site in sites] == [[TOTAL, TOTAL / 5, 0]] * 4
+    assert [charged(site) for site in sites] == [[TOTAL, TOTAL / 10, 0]] * 4
 
 
 def test_a_site_that_leaves_between_the_steps_is_in_the_first_sum_only(folder: Path) -> None:
@@ -223,10 +223,10 @@ def test_a_site_that_missed_the_first_step_is_not_asked_the_second(folder: Path)
 
 
 def test_a_sites_largest_epsilon_is_compared_with_the_total_of_both(folder: Path) -> None:
-    """The first alone spends 4/5, which every one of these limits allows."""
+    """The first alone spends 2/5, which every one of these limits allows."""
     sites = hospitals(folder)
     run = settings(folder)
-    assert run.survey.epsilon == Fraction(4, 5)
+    assert run.survey.epsilon == Fraction(2, 5)
     for limit, is_answered in (("4", True), ("399/100", False), ("1", False)):
         for site in sites:
             path = site.folder / "site" / "site.toml"
@@ -268,7 +268,7 @@ def hostile(survey: Survey, change: str) -> Survey:
     match change:
         case "more epsilon":
             noise = tuple(
-                Polya(m.epsilon * Fraction(6, 5), m.sensitivity, shares)
+                Polya(m.epsilon * Fraction(21, 20), m.sensitivity, shares)
                 for m in survey.mechanisms
                 if isinstance(m, Polya)
             )
@@ -356,7 +356,7 @@ def test_a_second_survey_after_a_foreign_first_is_charged_as_any_other(folder: P
     first.save(folder / "first.json")
     run = settings(folder, after=str(folder / "first.json"))
     federate(InProcessGrid(configs(sites)), run)
-    assert [charged(site) for site in sites] == [[TOTAL, 0]] * 3 + [[TOTAL * Fraction(4, 5)]]
+    assert [charged(site) for site in sites] == [[TOTAL, 0]] * 3 + [[TOTAL * Fraction(9, 10)]]
 
 
 def test_a_stage_of_the_second_step_that_is_replayed_is_declined(folder: Path) -> None:

@@ -2,18 +2,21 @@
 
 from dataclasses import replace
 from fractions import Fraction
-from math import sqrt
+from math import hypot, sqrt
 
 import numpy as np
 import pytest
 from scipy.linalg import block_diag
 
+from fedassay.cut_levels import CutLevels
 from fedassay.decoding import DecodeOptions
 from fedassay.draws import draw_tally
 from fedassay.examples import FloatArray
 from fedassay.mechanisms import Polya, Privacy
-from fedassay.metrics import roc_auc
+from fedassay.metrics import accuracy, average_precision, precision, recall, roc_auc
+from fedassay.metrics.roc_auc import area_gradient
 from fedassay.planning.first_survey import first_survey
+from fedassay.planning.forecast import expected_histogram
 from fedassay.planning.judge import Judge
 from fedassay.planning.pilot import Pilot, expected_pilot
 from fedassay.planning.request import SurveyRequest
@@ -93,6 +96,11 @@ def test_areas_vary_as_predicted_when_the_surveys_are_made() -> None:
 def test_more_epsilon_for_the_weighted_sum_makes_the_area_better_and_thresholds_worse() -> None:
     pilot, second = rehearsed()
     judge = Judge.of(pilot, (0.1, 0.5))
+    # Weights as they are without cells: placements, less ROC AUC.
+    rows = [row / np.abs(row).max() for row in area_gradient(pilot.histogram)]
+    whole = [tuple(np.rint(1000 * row).astype(int).tolist()) for row in rows]
+    assert isinstance(second.hierarchy, CutLevels)
+    second = replace(second, hierarchy=replace(second.hierarchy, weights=(whole[0], whole[1])))
     cells, weighted = second.mechanisms
     assert isinstance(cells, Polya)
     assert isinstance(weighted, Polya)
@@ -106,4 +114,36 @@ def test_more_epsilon_for_the_weighted_sum_makes_the_area_better_and_thresholds_
     )
     before, after = judge.errors(second), judge.errors(other)
     assert after[0] < before[0]
-    assert (after[1:] >= before[1:]).mean() > 0.7
+    assert (after[2:] >= before[2:]).mean() > 0.7
+
+
+def test_under_local_privacy_the_judge_foresees_what_is_read() -> None:
+    """The same noise and the same hidden order as decoding tells of counters at their means."""
+    request = SurveyRequest(
+        privacy=Privacy.LOCAL, epsilon=Fraction(3), clients=50_000, thresholds=(0.1, 0.3)
+    )
+    first = first_survey(request)
+    model = binormal(examples=50_000, positive_rate=0.1, auc=0.85)
+    pilot = expected_pilot(first, on_grid(model, first.grid), clients=50_000.0)
+    second = second_for(pilot, (0.1, 0.3), thorough=False)
+    foreseen = Judge.of(pilot, (0.1, 0.3)).errors(second)
+    expected = expected_histogram(first, pilot.histogram, clients=50_000.0, second=second)
+    figures = [roc_auc(expected), average_precision(expected)]
+    for threshold in (0.1, 0.3):
+        figures += [each(expected, threshold) for each in (recall, precision, accuracy)]
+    wanted = [hypot(each.noise_sd, each.binning_sd) for each in figures]
+    np.testing.assert_allclose(foreseen, wanted, rtol=1e-6)
+    assert expected.buckets < 12
+
+
+def test_of_local_surveys_the_one_with_smaller_errors_is_made() -> None:
+    """Of few clients fewer cells: each would bring its noise."""
+    cells = []
+    for clients in (20_000, 2_000_000):
+        request = SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction(2), clients=clients)
+        first = first_survey(request)
+        model = binormal(examples=clients, positive_rate=0.3, auc=0.8)
+        counts = on_grid(model, first.grid)
+        pilot = expected_pilot(first, counts, clients=float(clients))
+        cells.append(sum(second_for(pilot, ()).hierarchy.cells_per_level))
+    assert cells[0] < cells[1]

@@ -12,10 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import fedassay
 from fedassay import Assessment, DecodeOptions, Survey, Tally
+from fedassay.client import OPEN_POLICY
 from fedassay.errors import (
     FileInvalid,
     ReportDuplicate,
+    SettingInvalid,
     SurveyMismatch,
     TallyClosed,
     TooFewReports,
@@ -261,3 +264,22 @@ def test_a_tally_file_that_is_a_folder_or_missing_is_refused(tmp_path: Path) -> 
     for path in (tmp_path, tmp_path / "none.tally"):
         with pytest.raises(FileInvalid, match="cannot be read"):
             KeptTally.load(path)
+
+
+def test_a_site_withdraws_before_the_release_only() -> None:
+    survey = fedassay.new_survey(height=3, minimum_reports=2, smallest_cell=0)
+    answers = [
+        fedassay.answer(survey, [0, 1, 1], [0.2, 0.4, score], policy=OPEN_POLICY).messages
+        for score in (0.3, 0.6, 0.9)
+    ]
+    parts = [Tally.of(survey, messages) for messages in answers]
+    whole = KeptTally(survey, parts[0] + parts[1] + parts[2])
+    left = whole.without(parts[1])
+    assert left.tally == parts[0] + parts[2]
+    with pytest.raises(SettingInvalid, match="never counted"):
+        left.without(parts[1])
+    with pytest.raises(TallyClosed, match="cannot be taken back"):
+        whole.released().without(parts[1])
+    other = fedassay.new_survey(height=4, minimum_reports=2, smallest_cell=0)
+    with pytest.raises(SurveyMismatch):
+        whole.without(Tally.zero(other))

@@ -288,6 +288,27 @@ def test_what_local_reports_tell_of_their_own_rows_leaves_out_what_rows_vary_by(
         assert wanted > 0.0
 
 
+def test_local_leaves_that_no_cell_tells_apart_are_read_together() -> None:
+    first = first_local(kinds="grr grr", leaves=LEAVES)
+    cuts = CutLevels(LEAVES, (((0, 2), (0, 2)), ((0, 5), (0, 5))))
+    second = second_local(first, cuts, kinds="grr grr")
+    shares = TRUTH / TRUTH.sum()
+    one, other = (expected_tally(survey, shares, 10**8)[0] for survey in (first, second))
+    histogram = read(first, one, second, other)
+    assert histogram.edges.tolist() == first.grid.edges[[0, 2, 5, 6]].tolist()
+    wanted = [[row[:2].sum(), row[2:5].sum(), row[5:].sum()] for row in shares * 4e8]
+    np.testing.assert_allclose(histogram.counts, wanted, rtol=1e-4)
+
+
+def test_where_noise_is_shared_leaves_stay_and_cells_are_remembered() -> None:
+    first = first_shared()
+    second = second_shared(first, CutLevels(LEAVES, (((0, 2), (0, 2, 5)),), WEIGHTS))
+    one, other = (exact_tally(survey, TRUTH, 9) for survey in (first, second))
+    histogram = read(first, one, second, other)
+    assert histogram.buckets == LEAVES
+    assert histogram.by_cells().edges.tolist() == first.grid.edges[[0, 2, 5, 6]].tolist()
+
+
 # --- cohorts that differ ---------------------------------------------------------------------
 
 

@@ -48,6 +48,7 @@ def average_precision(histogram: ScoreHistogram) -> Estimate:
         return undefined
     bias = noise_sd = top_sd = 0.0
     if not histogram.noise.is_zero:
+        histogram = histogram.by_cells()
         finer = clear_at_the_top(histogram, CLEAR)
         histogram = clear_at_the_top(histogram, BEYOND_DOUBT)
         few = few_buckets(histogram)
@@ -266,3 +267,17 @@ def _gradient(histogram: ScoreHistogram, value: float) -> FloatArray:
     lift = np.cumsum(p * (1.0 - at) / called)
     drop = np.cumsum(p * at / called)
     return np.stack([-drop, at + lift - value]) / P
+
+
+def precision_gradient(histogram: ScoreHistogram) -> FloatArray:
+    """How average precision moves with each count, label x bucket, with buckets tied.
+
+    >>> h = ScoreHistogram(np.array([0.0, 0.5, 1.0]), np.array([[3.0, 1.0], [1.0, 3.0]]))
+    >>> precision_gradient(h)[1].round(4).tolist()
+    [-0.0312, 0.0781]
+    """
+    running = histogram.cumulative
+    tp = running[1, -1] - running[1, :-1]
+    called = np.maximum(tp + running[0, -1] - running[0, :-1], 1.0)
+    value = weighted_sum(histogram.positives, tp / called) / histogram.total_positives
+    return _gradient(histogram, value)

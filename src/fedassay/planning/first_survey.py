@@ -15,10 +15,12 @@ from fedassay.planning.request import SurveyRequest
 from fedassay.survey import Survey
 from fedassay.survey_steps import FirstOfTwo
 
-FIRST_SHARE = Fraction(1, 5)
+FIRST_SHARE = Fraction(1, 10)
 """Of epsilon, or of the clients under local privacy."""
 _PARTS = 2
-_MIDDLE = 64
+# Down to scores of one in a thousand, where most rare events are, octaves have more parts.
+_MORE_PARTS, _RARE = 4, 2.0**-10
+_MIDDLE = 128
 _LEVELS = 3
 
 
@@ -28,7 +30,7 @@ def first_survey(request: SurveyRequest) -> Survey:
     >>> from fedassay.mechanisms import Privacy
     >>> request = SurveyRequest(privacy=Privacy.DISTRIBUTED, epsilon=Fraction(1), clients=1000)
     >>> first_survey(request).step.total_epsilon, first_survey(request).epsilon
-    (Fraction(1, 1), Fraction(1, 5))
+    (Fraction(1, 1), Fraction(1, 10))
     """
     total = request.epsilon
     if total is None:
@@ -52,12 +54,14 @@ def first_survey(request: SurveyRequest) -> Survey:
 
 
 def first_grid(thresholds: Sequence[float] = ()) -> Grid:
-    """Octaves in two parts each, even cells of 1/64 in the middle, thresholds on edges.
+    """Octaves in two or four parts each, even cells of 1/128, thresholds on edges.
 
     >>> first_grid().cells
-    202
+    282
     """
     octaves = Grid.octaves(_PARTS)
+    finer = Grid.octaves(_MORE_PARTS).edges
+    finer = finer[(finer >= _RARE) & (finer <= 1.0 - _RARE)]
     middle = np.arange(1, _MIDDLE) / _MIDDLE
     inside = [threshold for threshold in thresholds if 0.0 < threshold < 1.0]
-    return Grid(np.unique(np.concatenate([octaves.edges, middle, inside])), octaves.rule)
+    return Grid(np.unique(np.concatenate([octaves.edges, finer, middle, inside])), octaves.rule)

@@ -16,6 +16,7 @@ from fedassay.decoding import DecodeOptions, join_levels, level_variance, tree_n
 from fedassay.estimate import Estimate, NotEnoughData, check_confidence, normal_quantile
 from fedassay.examples import FloatArray
 from fedassay.extras import needed_for
+from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy
 from fedassay.histogram import ScoreHistogram
 from fedassay.level_policy import OneLevel
@@ -29,6 +30,7 @@ from fedassay.planning.request import SurveyRequest
 from fedassay.planning.score_model import binormal, from_reference, on_grid
 from fedassay.reconcile import Observed, fit_leaves
 from fedassay.survey import Survey
+from fedassay.two_steps import as_counted, rows_on, sums_on
 
 ASSUMED_RATE = 0.3
 ASSUMED_AUC = 0.8
@@ -145,7 +147,8 @@ def expected_histogram(
     >>> round(h.total)
     1000
     """
-    counts = on_grid(model, survey.grid)
+    grid = survey.grid if second is None else second.grid
+    counts = on_grid(model, grid)
     if survey.is_exact and not isinstance(survey.level_policy, OneLevel):
         exact = ScoreHistogram(survey.grid.edges, counts, NoNoise(), decode_options.smooth)
         if not survey.smallest_cell:
@@ -154,16 +157,17 @@ def expected_histogram(
     total = float(counts.sum()) if survey.total_is_known else None
     if second is not None:
         observed = [
-            Observed(each.hierarchy.rows(level), value, variance)
+            Observed(rows_on(each, level, grid), value, variance)
             for each in (survey, second)
-            for level, (value, variance) in enumerate(_levels(each, counts, clients))
+            for level, (value, variance) in enumerate(_levels(each, counts, clients, grid))
         ]
         _, covariance = fit_leaves(observed, total=total)
         epsilon = float(second.epsilon) if second.is_local and second.epsilon else None
         table = counts if survey.samples_clients else None
         joined = DenseNoise(covariance, table, epsilon)
-        return ScoreHistogram(survey.grid.edges, counts, joined, decode_options.smooth)
-    values, variances = zip(*_levels(survey, counts, clients), strict=True)
+        leaves = ScoreHistogram(grid.edges, counts, joined, decode_options.smooth)
+        return as_counted(second, leaves)
+    values, variances = zip(*_levels(survey, counts, clients, grid), strict=True)
     if isinstance(survey.hierarchy, Hierarchy) and decode_options.reconcile:
         # On average all levels agree: there is nothing to reconcile.
         tree = tree_noise(survey, survey.hierarchy, counts, variances)
@@ -173,7 +177,7 @@ def expected_histogram(
 
 
 def _levels(
-    survey: Survey, counts: FloatArray, clients: float
+    survey: Survey, counts: FloatArray, clients: float, grid: Grid
 ) -> list[tuple[FloatArray, FloatArray]]:
     """Every level's expected counters, and their variances once debiased."""
     heard = clients * float(survey.step.client_fraction if survey.step else 1)
@@ -184,7 +188,7 @@ def _levels(
     )
     levels = []
     for level, (law, share) in enumerate(zip(_laws(survey.mechanisms), shares, strict=True)):
-        values = survey.hierarchy.at_level(counts, level)
+        values = sums_on(survey, level, counts, grid)
         variances = level_variance(
             law,
             clients=clients,

@@ -1,20 +1,29 @@
-"""The noise that two surveys' figures will have, from the counters of both."""
+"""The errors that two surveys' figures will have, from the counters of both."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from math import hypot
 
 import numpy as np
 
 from fedassay.decoding import level_variance
+from fedassay.estimate import Estimate, NotEnoughData, TooCoarse
 from fedassay.examples import FloatArray
+from fedassay.histogram import ScoreHistogram
 from fedassay.level_policy import OneLevel
-from fedassay.metrics.delta_method import CLEAR_OF_NOISE
-from fedassay.metrics.roc_auc import area_gradient
+from fedassay.metrics import accuracy, average_precision, precision, recall
+from fedassay.metrics.average_precision import precision_gradient
+from fedassay.metrics.roc_auc import area_gradient, likely_area
+from fedassay.noise import DenseNoise
 from fedassay.planning.pilot import Pilot, heard_fraction
+from fedassay.reconcile import leaf_covariance
 from fedassay.survey import Survey
-from fedassay.two_steps import rows_on, sums_on
+from fedassay.two_steps import as_counted, rows_on, sums_on
 
 _QUANTILES = (0.2, 0.5, 0.8)
+# ROC AUC is what most ask for, and what gains least from any choice.
+_AREA_COUNTS = 4.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,6 +31,8 @@ class Judge:
     """Predicts a candidate's errors from the counters of both surveys."""
 
     pilot: Pilot
+    edges: list[int]
+    """Where errors at thresholds are predicted."""
     known: FloatArray
     """Precision of the leaves after the first survey, label x leaf x leaf."""
     area: FloatArray
@@ -39,39 +50,68 @@ class Judge:
             above = (np.arange(leaves) >= edge).astype(np.float64)
             tp, fp = float(histogram.positives @ above), float(histogram.negatives @ above)
             called = max(tp + fp, 1.0)
-            recall = np.stack([np.zeros(leaves), (above - tp / P) / P])
-            precision = np.stack([-tp / called * above, fp / called * above]) / called
+            of_positives = np.stack([np.zeros(leaves), (above - tp / P) / P])
+            of_called = np.stack([-tp / called * above, fp / called * above]) / called
             right = np.stack([1.0 - above, above])
-            accuracy = (right - (tp + histogram.total_negatives - fp) / total) / total
-            rates += [recall, precision, accuracy]
-        return cls(pilot, known, area_gradient(histogram), rates)
+            of_all = (right - (tp + histogram.total_negatives - fp) / total) / total
+            rates += [of_positives, of_called, of_all]
+        return cls(pilot, edges, known, area_gradient(histogram), rates)
 
     def error(self, survey: Survey) -> float:
-        """The mean log of predicted errors: twice ROC AUC's, and the mean over thresholds."""
+        """The mean log of predicted errors: of both areas, and the mean over thresholds."""
         logs = np.log(np.maximum(self.errors(survey), 1e-150))
-        return float(2.0 * logs[0] + logs[1:].mean())
-
-    def drowns(self, survey: Survey) -> bool:
-        """Whether one of the classes as a whole would not stand clear of the noise."""
-        ones = np.ones((2, self.pilot.histogram.buckets, 1))
-        solved = np.linalg.solve(self.known + self._gained(survey), ones)
-        spreads = np.sqrt((ones * solved).sum(axis=(1, 2)))
-        return bool((self.pilot.histogram.counts.sum(axis=1) < CLEAR_OF_NOISE * spreads).any())
-
-    def _gained(self, survey: Survey) -> FloatArray:
-        heard = self.pilot.clients * float(heard_fraction(survey))
-        return _precision(survey, self.pilot, heard=heard)
+        return float(_AREA_COUNTS * logs[0] + logs[1] + logs[2:].mean())
 
     def errors(self, survey: Survey) -> FloatArray:
-        """Standard deviations from noise: of ROC AUC, and of figures at thresholds."""
-        gained = _precision(
-            survey, self.pilot, heard=self.pilot.clients * float(heard_fraction(survey))
-        )
-        gradients = np.stack([self.area, *self.rates], axis=-1)
-        solved = np.linalg.solve(self.known + gained, gradients)
+        """Predicted errors: of ROC AUC, average precision, and figures at thresholds.
+
+        Where noise is shared these are standard deviations, through gradients: leaves are
+        fine, and the sums say what ROC AUC needs of them. Under local privacy figures are
+        read from few cells, and what these hide is a part of the error.
+        """
+        return self._of_cells(survey) if survey.is_local else self._of_leaves(survey)
+
+    def _told(self, survey: Survey) -> FloatArray:
+        """Precision of the leaves after both surveys, label x leaf x leaf."""
+        heard = self.pilot.clients * float(heard_fraction(survey))
+        return self.known + _precision(survey, self.pilot, heard=heard)
+
+    def _of_leaves(self, survey: Survey) -> FloatArray:
+        cells = as_counted(survey, self.pilot.histogram).cells
+        kept = range(self.pilot.histogram.buckets + 1) if cells is None else cells.tolist()
+        ranking, hidden = _ranking(self.pilot, tuple(kept))
+        gradients = np.stack([self.area, ranking, *self.rates], axis=-1)
+        solved = np.linalg.solve(self._told(survey), gradients)
         variances = np.einsum("lng,lng->g", gradients, solved)
+        variances[1] += hidden**2
         spreads: FloatArray = np.sqrt(np.maximum(variances, 0.0))
         return spreads
+
+    def _of_cells(self, survey: Survey) -> FloatArray:
+        leaves = self.pilot.histogram
+        covariance = leaf_covariance(self._told(survey), total_is_known=survey.total_is_known)
+        noise = DenseNoise(covariance, leaves.counts, float(survey.epsilon or 0))
+        expected = as_counted(survey, ScoreHistogram(leaves.edges, leaves.counts, noise))
+        figures = [likely_area(expected), average_precision(expected)]
+        for edge in self.edges:
+            threshold = float(leaves.edges[edge])
+            figures += [figure(expected, threshold) for figure in (recall, precision, accuracy)]
+        return np.array([_error(each) for each in figures])
+
+
+@lru_cache(maxsize=8)
+def _ranking(pilot: Pilot, cells: tuple[int, ...]) -> tuple[FloatArray, float]:
+    """Average precision's gradient on the leaves, read by cells, and what these hide of it."""
+    merged = pilot.histogram.merge(np.array(cells))
+    gradient = np.repeat(precision_gradient(merged), np.diff(cells), axis=1)
+    return gradient, _error(average_precision(merged))
+
+
+def _error(estimate: Estimate) -> float:
+    """Noise and what cells hide; 1 where there would be no answer."""
+    if isinstance(estimate, NotEnoughData) and not isinstance(estimate, TooCoarse):
+        return 1.0
+    return hypot(estimate.noise_sd, estimate.binning_sd)
 
 
 def _precision(survey: Survey, pilot: Pilot, *, heard: float) -> FloatArray:

@@ -18,8 +18,8 @@ from fedassay.two_steps import spread_over
 
 _FEWEST = 16.0
 _MOST_SPIKED = 16
-# A cell of 1/64 in so many parts is as narrow as that of a single score; so is a half octave.
-_PARTS = 16
+# A cell of 1/128 in so many parts is as narrow as that of a single score; so is a half octave.
+_PARTS = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,7 +130,7 @@ def expected_pilot(first: Survey, leaf_counts: FloatArray, *, clients: float) ->
     >>> request = SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction(1), clients=1000)
     >>> first = first_survey(request)
     >>> expected_pilot(first, np.ones((2, first.grid.cells)), clients=1000.0).reports
-    200.0
+    100.0
     """
     counts = np.maximum(leaf_counts, 0.0)
     counts = counts + 1e-6 * counts.sum(axis=1, keepdims=True) / counts.shape[1]
@@ -148,6 +148,6 @@ def heard_fraction(survey: Survey) -> Fraction:
     >>> request = SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction(1), clients=1000)
     >>> first = first_survey(request)
     >>> heard_fraction(first)
-    Fraction(1, 5)
+    Fraction(1, 10)
     """
     return survey.step.client_fraction if survey.step is not None else Fraction(1)

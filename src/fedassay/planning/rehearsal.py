@@ -6,10 +6,8 @@ from fedassay.draws import draw_tally, whole_counts
 from fedassay.errors import SettingInvalid, TooFewReports
 from fedassay.histogram import ScoreHistogram
 from fedassay.level_policy import OneLevel
-from fedassay.metrics.roc_auc import likely_area
 from fedassay.planning.first_survey import first_survey
-from fedassay.planning.forecast import expected_reports
-from fedassay.planning.judge import Judge
+from fedassay.planning.forecast import expected_histogram, expected_reports
 from fedassay.planning.pilot import Pilot, expected_pilot, pilot_from
 from fedassay.planning.request import SurveyRequest
 from fedassay.planning.score_model import on_grid
@@ -28,7 +26,7 @@ def rehearsed(request: SurveyRequest, first: Survey, model: ScoreHistogram) -> S
     >>> from fedassay.planning.forecast import model_for
     >>> request = SurveyRequest(privacy=Privacy.DISTRIBUTED, epsilon=Fraction(1), clients=1000)
     >>> rehearsed(request, first_survey(request), model_for(request)).epsilon
-    Fraction(4, 5)
+    Fraction(9, 10)
     """
     pilot = expected_pilot(
         first, on_grid(model, first.grid), clients=float(expected_reports(request))
@@ -40,7 +38,7 @@ def two_step_error(request: SurveyRequest, scorer: Scorer) -> float:
     """The mean log of predicted errors, over the scorer's models and as it weighs them.
 
     The first survey is rehearsed with its noise: where it finds little, the second's cells
-    lie badly. Where a class would drown in noise, the error is 1.
+    lie badly, and where it finds nothing it is read alone.
 
     >>> from fractions import Fraction
     >>> from fedassay.mechanisms import Privacy
@@ -51,21 +49,13 @@ def two_step_error(request: SurveyRequest, scorer: Scorer) -> float:
     True
     """
     first = first_survey(request)
-    clients = expected_reports(request)
-    errors = []
-    for model, truth in zip(scorer.models, scorer.areas, strict=True):
-        counts = on_grid(model, first.grid)
-        pilot = expected_pilot(first, counts, clients=float(clients))
-        sds = np.ones(2)
+    clients = float(expected_reports(request))
+    expected = []
+    for model in scorer.models:
+        pilot = expected_pilot(first, on_grid(model, first.grid), clients=clients)
         second = _second_after_noise(pilot, scorer.thresholds)
-        judge = Judge.of(pilot, scorer.thresholds)
-        if second is not None and not judge.drowns(second):
-            bias = likely_area(ScoreHistogram(first.grid.edges, counts)).value - truth.value
-            sds = judge.errors(second)
-            sds = np.hypot(sds, np.append(bias, np.zeros(len(sds) - 1)))
-        logs = np.log(np.minimum(sds, 1.0) + 1e-12)
-        errors.append(2.0 * logs[0] + logs[1:].mean())
-    return float(np.mean(errors))
+        expected.append(expected_histogram(first, model, clients=clients, second=second))
+    return scorer.error_of(expected)
 
 
 def _second_after_noise(pilot: Pilot, thresholds: tuple[float, ...]) -> Survey | None:

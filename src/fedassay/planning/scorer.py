@@ -122,11 +122,12 @@ class Scorer:
         ]
         return Candidate(survey, expected, self._mean_log(errors))
 
+    def _area_on(self, expected: ScoreHistogram) -> _Area:
+        return _Area.on(ScoreHistogram(expected.edges, expected.counts), self.caution)
+
     def _areas_on(self, grid: Grid, expected: tuple[ScoreHistogram, ...]) -> tuple[_Area, ...]:
         if grid not in self._on_grids:
-            self._on_grids[grid] = tuple(
-                _Area.on(ScoreHistogram(each.edges, each.counts), self.caution) for each in expected
-            )
+            self._on_grids[grid] = tuple(self._area_on(each) for each in expected)
         return self._on_grids[grid]
 
     def error(self, candidate: Candidate) -> float:
@@ -134,14 +135,25 @@ class Scorer:
 
         The area stands for the whole curve, and gains less from any choice.
         """
+        return 2.0 * candidate.area_error + self._rates_error(candidate.expected)
+
+    def error_of(self, expected: Sequence[ScoreHistogram]) -> float:
+        """The same for what is expected to be read of each model, in however many surveys."""
+        areas = [
+            [self._area_on(each).error(each, truth, self.caution)]
+            for each, truth in zip(expected, self.areas, strict=True)
+        ]
+        return 2.0 * self._mean_log(areas) + self._rates_error(expected)
+
+    def _rates_error(self, histograms: Sequence[ScoreHistogram]) -> float:
         errors = [
             [
                 _error(estimate, truth, self.caution)
                 for estimate, truth in zip(_rates(expected, self.thresholds), truths, strict=True)
             ]
-            for expected, truths in zip(candidate.expected, self.rates, strict=True)
+            for expected, truths in zip(histograms, self.rates, strict=True)
         ]
-        return 2.0 * candidate.area_error + self._mean_log(errors)
+        return self._mean_log(errors)
 
     def _mean_log(self, errors: list[list[float]]) -> float:
         """The mean log over metrics; halves of a reference are two looks at the same error."""

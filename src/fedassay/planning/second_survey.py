@@ -19,13 +19,14 @@ from fedassay.survey import Survey
 from fedassay.survey_steps import FirstOfTwo, SecondOfTwo
 from fedassay.tally import Tally
 
-_CELLS = (4, 6, 8, 12, 16, 24, 32, 48, 64)
-_LOCAL_CELLS = (2, 3, 4, 6, 8, 12)
-_LOCAL_LEVELS = (1, 2, 4, 8)
-_WEIGHTED_SHARES = (Fraction(1, 3), Fraction(1, 2), Fraction(2, 3))
-_WEIGHT = 127
-_USUAL_CELLS = 16
-_USUAL_LOCAL_CELLS, _USUAL_LOCAL_LEVELS = 6, 4
+_CELLS = (12, 16, 24)
+_LOCAL_CELLS = (3, 4, 6, 8, 12)
+_LOCAL_LEVELS = (1, 2)
+_WEIGHTED_SHARES = (Fraction(1, 5), Fraction(1, 3), Fraction(1, 2), Fraction(2, 3))
+_ROOMS = (0.0, 0.15, 0.3, 0.5, 1.0)
+_WEIGHT = 1000
+_USUAL_SHARE, _USUAL_ROOM = Fraction(1, 3), 0.15
+_USUAL_CELLS, _USUAL_LOCAL_CELLS = 16, 6
 _MOST_CUTS = 500
 
 
@@ -107,7 +108,7 @@ def second_for(pilot: Pilot, thresholds: Sequence[float], *, thorough: bool = Tr
     >>> first = first_survey(request)
     >>> pilot = expected_pilot(first, np.ones((2, first.grid.cells)), clients=1000.0)
     >>> second_for(pilot, (), thorough=False).step.client_fraction
-    Fraction(4, 5)
+    Fraction(9, 10)
     """
     first = pilot.survey
     step = first.step
@@ -134,13 +135,10 @@ def _shared_candidates(
     thresholds: Sequence[float],
     judge: Judge,
 ) -> Iterator[Survey]:
-    """Flat cells, for both labels or for each its own, with and without weighted sums."""
-    half = _WEIGHTED_SHARES[1]
-    centred = _weights(pilot, centred=True)
+    """Flat cells, with and without weighted sums."""
     plain = [
-        _shared(pilot, place, (epsilon * (1 - half), epsilon * half), cuts, centred)
-        for cells in _CELLS
-        for cuts in _cuts(pilot, _marks(cells), thresholds)
+        _weighted(pilot, place, epsilon, cuts, share=_USUAL_SHARE, room=_USUAL_ROOM)
+        for cuts in dict.fromkeys(_cuts(pilot, _marks(cells), thresholds) for cells in _CELLS)
     ]
     yield from plain
     best = min(plain, key=judge.error).hierarchy
@@ -149,29 +147,44 @@ def _shared_candidates(
     cuts = best.cuts[0]
     yield _shared(pilot, place, (epsilon,), cuts, None)
     for share in _WEIGHTED_SHARES:
-        for weights in (centred, _weights(pilot, centred=False)):
-            yield _shared(pilot, place, (epsilon * (1 - share), epsilon * share), cuts, weights)
+        for room in _ROOMS:
+            yield _weighted(pilot, place, epsilon, cuts, share=share, room=room)
+
+
+def _weighted(
+    pilot: Pilot,
+    place: SecondOfTwo,
+    epsilon: Fraction,
+    cuts: PerLabel,
+    *,
+    share: Fraction,
+    room: float,
+) -> Survey:
+    """Cells, and a share of epsilon for weighted sums of what they leave open."""
+    weights = _weights(pilot, cuts, room)
+    return _shared(pilot, place, (epsilon * (1 - share), epsilon * share), cuts, weights)
 
 
 def _local_candidates(
     pilot: Pilot, place: SecondOfTwo, epsilon: Fraction, thresholds: Sequence[float]
 ) -> Iterator[Survey]:
     """Levels of few cells whose cuts take turns; each client reports on one."""
-    for cells in _LOCAL_CELLS:
-        for levels in _LOCAL_LEVELS:
-            for choice in zip(*_turns(pilot, cells, levels, thresholds), strict=True):
-                yield _local(pilot, place, epsilon, tuple(choice))
+    # A threshold on an edge is exact; but it may cut where a class has little but noise.
+    for asked in dict.fromkeys((tuple(thresholds), ())):
+        for cells in _LOCAL_CELLS:
+            for levels in _LOCAL_LEVELS:
+                yield _local(pilot, place, epsilon, _turns(pilot, cells, levels, asked))
 
 
 def _turns(
     pilot: Pilot, cells: int, levels: int, thresholds: Sequence[float]
-) -> list[list[PerLabel]]:
-    """Cuts that take turns over the levels, and so do the thresholds."""
+) -> tuple[PerLabel, ...]:
+    """Cuts of both labels that take turns over the levels, and so do the thresholds."""
     steps = (cells - 1) * levels + 1
-    return [
+    return tuple(
         _cuts(pilot, np.arange(first + 1, steps, levels) / steps, thresholds[first::levels])
         for first in range(levels)
-    ]
+    )
 
 
 def _usual(
@@ -179,51 +192,53 @@ def _usual(
 ) -> Survey:
     """A good second survey, without looking for the best."""
     if pilot.survey.is_local:
-        turns = _turns(pilot, _USUAL_LOCAL_CELLS, _USUAL_LOCAL_LEVELS, thresholds)
-        return _local(pilot, place, epsilon, tuple(cuts[0] for cuts in turns))
-    half = epsilon / 2
-    cuts = _cuts(pilot, _marks(_USUAL_CELLS), thresholds)[0]
-    return _shared(pilot, place, (half, half), cuts, _weights(pilot, centred=True))
+        turns = _turns(pilot, _USUAL_LOCAL_CELLS, 1, thresholds)
+        return _local(pilot, place, epsilon, turns)
+    cuts = _cuts(pilot, _marks(_USUAL_CELLS), thresholds)
+    return _weighted(pilot, place, epsilon, cuts, share=_USUAL_SHARE, room=_USUAL_ROOM)
 
 
 def _marks(cells: int) -> FloatArray:
     return np.arange(1, cells) / cells
 
 
-def _cuts(pilot: Pilot, marks: FloatArray, thresholds: Sequence[float]) -> list[PerLabel]:
-    """Cuts at these shares of the scores, the same for both labels, and of each label."""
+def _cuts(pilot: Pilot, marks: FloatArray, thresholds: Sequence[float]) -> PerLabel:
+    """Cuts at these shares of the two classes together, each counting as much, for both labels.
+
+    Cells of its own for each label would serve ROC AUC as well, but precisions need both
+    classes counted between the same cuts.
+    """
     edges, leaves = pilot.histogram.edges, pilot.histogram.buckets
     wanted = [int(np.searchsorted(edges, threshold)) for threshold in thresholds]
-    wanted += pilot.added
-    shares = pilot.shares
-
-    def starts(below: FloatArray) -> tuple[int, ...]:
-        at = np.searchsorted(below, marks).tolist()
-        at += wanted if len(wanted) <= _MOST_CUTS else pilot.added
-        return (0, *sorted({int(cut) for cut in at if 0 < cut < leaves}))
-
-    both = starts(shares.mean(axis=0))
-    own = (starts(shares[0]), starts(shares[1]))
-    return [(both, both), own]
+    at = np.searchsorted(pilot.shares.mean(axis=0), marks).tolist()
+    at += [*wanted, *pilot.added] if len(wanted) <= _MOST_CUTS else pilot.added
+    starts = (0, *sorted({int(cut) for cut in at if 0 < cut < leaves}))
+    return starts, starts
 
 
-def _weights(pilot: Pilot, *, centred: bool) -> PerLabel:
-    """An example's placement among the other class, in whole numbers.
+def _weights(pilot: Pilot, cuts: PerLabel, room: float) -> PerLabel:
+    """An example's placement among the other class, less what its cell's count tells of it.
 
-    It is what an example adds to ROC AUC, up to a constant: the AUC itself, which leaves
-    the sum's noise alone, or the middle, which makes the largest weight smallest.
+    The placement, less ROC AUC, is what an example adds to ROC AUC; a sum of it is as noisy as
+    its largest value. The same number off all weights of a cell is made good by the cell's
+    count, at the price of its noise. So every cell moves as little as brings its weights
+    within a limit: with no room the least that fits the widest cell, with all of it (1) the
+    largest placement, where no cell moves.
     """
     shares = pilot.shares
     middle = 0.5 * (shares[:, 1:] + shares[:, :-1])
     area = float((pilot.histogram.positives * middle[0]).sum() / pilot.histogram.total_positives)
-    centre = area if centred else 0.5
     # Sums of all examples' weights stay below 2^30.
     most = int(np.clip(2**30 // max(pilot.histogram.total, 1.0), 1, _WEIGHT))
     rows = []
-    for placement in (1.0 - middle[1], middle[0]):
-        weight = placement - centre
-        size = max(float(np.abs(weight).max()), 1e-9)
-        rows.append(tuple(np.rint(weight / size * most).astype(int).tolist()))
+    for placement, starts in zip((1.0 - middle[1], middle[0]), cuts, strict=True):
+        weight, sizes = placement - area, np.diff([*starts, len(placement)])
+        low, high = (each.reduceat(weight, starts) for each in (np.minimum, np.maximum))
+        widest, largest = 0.5 * float((high - low).max()), float(np.abs(weight).max())
+        limit = max(widest + room * (largest - widest), 1e-9)
+        moved = np.maximum(high - limit, 0.0) + np.minimum(low + limit, 0.0)
+        within = (weight - np.repeat(moved, sizes)) / limit
+        rows.append(tuple(np.rint(np.clip(within, -1.0, 1.0) * most).astype(int).tolist()))
     return rows[0], rows[1]
 
 
