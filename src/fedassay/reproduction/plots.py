@@ -11,6 +11,7 @@ from fedassay.reproduction.figures import Figure
 from fedassay.reproduction.results import Point
 
 _GUIDES = {"1/(2B)": ":", "1/(3B²)": "-.", "calibrated": ":"}
+_OF_DEFAULT = ": default"
 _DPI = 90
 
 
@@ -23,6 +24,7 @@ def draw(figure: Figure, points: Sequence[Point], path: Path) -> None:
     columns = list(dict.fromkeys(point.data for point in points))
     rows = list(dict.fromkeys(point.panel for point in points))
     curves = list(dict.fromkeys(point.curve for point in points))
+    colours = list(dict.fromkeys(curve.removesuffix(_OF_DEFAULT) for curve in curves))
     size = (3.6 * len(columns) + 0.6, 2.7 * len(rows) + 1.2)
     canvas = Canvas(figsize=size, layout="constrained")
     FigureCanvasAgg(canvas)
@@ -33,7 +35,8 @@ def draw(figure: Figure, points: Sequence[Point], path: Path) -> None:
         for j, data in enumerate(columns):
             axes = grid[i][j]
             here = [point for point in points if (point.panel, point.data) == (panel, data)]
-            for number, curve in enumerate(curves):
+            for curve in curves:
+                number = colours.index(curve.removesuffix(_OF_DEFAULT))
                 _curve(axes, [point for point in here if point.curve == curve], number)
             _dress(axes, figure, is_last=i == len(rows) - 1, is_first=j == 0)
             axes.set_title(f"{data}\n{panel}" if len(rows) > 1 else data, fontsize=9)
