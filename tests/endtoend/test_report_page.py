@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedassay import Assessment, metrics
+import fedassay
+from fedassay import metrics
 from fedassay.metrics.named import AT_THRESHOLD
 from fedassay.report.material import ReportDetails
 from fedassay.report.page import write_report
@@ -271,9 +272,10 @@ def test_the_command_writes_a_page_that_opens(
 
 
 def test_sixteen_thousand_cells_and_thousands_of_thresholds_fit(
-    browser: Browser, assessment_file: Path, tmp_path: Path
+    browser: Browser, tmp_path: Path
 ) -> None:
-    result = Assessment.load(assessment_file)
+    labels, scores = [0, 1, 0, 1] * 500, np.random.default_rng(1).random(2000)
+    result = fedassay.simulate(labels, scores, smallest_cell=0, seed=0)
     assert result.survey.grid.cells > 16_000
     many = replace(result, thresholds=tuple((np.arange(5000) / 5000).tolist()))
     path = tmp_path / "page.html"

@@ -7,12 +7,16 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from examples.four_hospitals.hospitals import open_hospital, share_roster
 
 from fedassay import Polya
 from fedassay.engines.flower import conversation
 from fedassay.engines.flower.records import Declined
 from fedassay.engines.flower.run import federate
+from fedassay.engines.flower.site import Site
 from fedassay.errors import RoundAborted, SettingInvalid
 from fedassay.files import canonical
 from tests.clock import Clock
@@ -25,6 +29,7 @@ from tests.unit.test_flower_engine import (
     exact_sum,
     hospitals,
     question,
+    rows,
     settings,
 )
 
@@ -128,3 +133,28 @@ def test_a_report_with_site_noise_leaves_by_its_own_road_only(folder: Path, road
 def test_sum_only_is_true_or_false(folder: Path) -> None:
     with pytest.raises(SettingInvalid, match="sum-only must be true or false"):
         settings(folder, **ASKED, sum_only="yes")
+
+
+def test_two_steps_are_asked_of_sites_that_are_seen_in_both(folder: Path) -> None:
+    sites = [open_hospital(folder / f"h{i}", rows(4000, seed=i), colluders=0) for i in range(4)]
+    share_roster(folder, sites)
+    asked = ASKED | {"height": 0, "fanout": 0, "steps": 2, "examples": 16_000}
+    assessment = federate(InProcessGrid(configs(sites)), settings(folder, **asked))
+    assert assessment.first is not None
+    for step in (assessment.first, assessment):
+        assert sorted(step.tally.sites) == ["h0", "h1", "h2", "h3"]
+    # The total is charged before the first, and the second costs nothing more.
+    assert [charged(site) for site in sites] == [[Fraction(1), Fraction(0)]] * 4
+
+
+def test_a_site_limits_its_patients_before_it_counts(folder: Path) -> None:
+    (hospital,) = hospitals(folder, pinned=False, count=1)
+    path = hospital.folder / "scores" / "scores.parquet"
+    table = pq.read_table(path)
+    patients = np.arange(table.num_rows) // 3
+    pq.write_table(table.append_column("who", pa.array(patients)), path)
+    asked = settings(folder, **ASKED, unit="patient", max_examples=2).survey
+    counts, _ = Site.from_config({**hospital.config, "patient": "who"}).rows(asked)
+    assert counts.sum() == np.minimum(np.bincount(patients), 2).sum()
+    with pytest.raises(SettingInvalid, match=r"\(--patient COL\)"):
+        Site.from_config(hospital.config).rows(asked)

@@ -16,7 +16,7 @@ from flwr.app import Context, Message, RecordDict
 from fedassay import Examples, Grid, Polya, Survey, SystemRandomness
 from fedassay.assessment import Assessment
 from fedassay.cut_levels import CutLevels
-from fedassay.engines.flower import conversation
+from fedassay.engines.flower import conversation, server_app
 from fedassay.engines.flower.participant import Participant
 from fedassay.engines.flower.records import Declined, Question, read_reply
 from fedassay.engines.flower.run import federate
@@ -39,6 +39,7 @@ from fedassay.survey_json import survey_from_bytes
 from fedassay.survey_steps import FirstOfTwo, SecondOfTwo
 from tests.clock import Clock
 from tests.flowergrid import CONFIG, InProcessGrid
+from tests.pages import assessment as assessed
 from tests.surveys import shared_pair
 
 TOTAL = Fraction(4)
@@ -442,3 +443,17 @@ def test_a_second_survey_alone_is_refused_before_anybody_is_asked(folder: Path) 
     second.save(folder / "second.json")
     with pytest.raises(SettingInvalid, match="after='FILE'"):
         settings(folder, survey=str(folder / "second.json"))
+
+
+def test_a_run_ends_with_a_page_and_goes_on_without_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = settings(tmp_path)
+    server_app._write_page(assessed("distributed"), asked)
+    page = tmp_path / "assessment.html"
+    assert page.read_text("utf-8").startswith("<!DOCTYPE html>")
+    assert f"Wrote {page.resolve()}, a page about it." in capsys.readouterr().out
+    page.unlink()
+    page.mkdir()
+    server_app._write_page(assessed("distributed"), asked)
+    assert "There is no page about it. FileInvalid: " in capsys.readouterr().out

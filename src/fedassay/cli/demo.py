@@ -97,8 +97,8 @@ def demo(
             f"\nIn two surveys ({'; '.join(twice)}): the first found where the scores lie, the "
             "second asked there, and both together spent that epsilon."
         )
-    voice.say(f"\nA page about the airlines, for any browser: {page}")
     voice.say("\nNext: fedassay simulate YOUR.parquet --score COL --label COL")
+    voice.say(f"\nA page about the airlines, for any browser:\n{page}")
 
 
 def three_models(

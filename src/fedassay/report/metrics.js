@@ -1,10 +1,11 @@
 "use strict";
 // Figures at a threshold with their 95 % intervals, as fedassay's metrics give them: what
 // metrics/thresholds.py, clinical_thresholds.py, net_benefit.py and estimate.py say in Python.
-// A confusion is { counts: [tp, fp, fn, tn], noise: 4 x 4 or null, spread: [negatives, positives],
-// threshold, z, clear }. An estimate is { value, low, high } or { value: null, why }.
+// A confusion is { counts: [tp, fp, fn, tn], noise: 4 x 4 or null, spread, lowest, highest: [negatives,
+// positives] above the threshold, threshold, z, clear }. An estimate is { value, low, high } or { value: null, why }.
 const fedassayMetrics = (() => {
   const SPECK = 1e-9;
+  const TAIL = 0.025;
   const TOO_FEW = "not enough data";
   const COARSE = "too coarse";
 
@@ -29,6 +30,8 @@ const fedassayMetrics = (() => {
       counts: [positives - fn, negatives - tn, fn, tn],
       noise,
       spread: [data.spread[0][index], data.spread[1][index]],
+      lowest: [data.lowest[0][index], data.lowest[1][index]],
+      highest: [data.highest[0][index], data.highest[1][index]],
       threshold: data.thresholds[index],
       z: data.z,
       clear: data.clear,
@@ -48,21 +51,32 @@ const fedassayMetrics = (() => {
     return { value: null, kind: TOO_FEW, why };
   }
 
-  // A figure is read at both ends of what is possible for one class, because a ratio bends.
-  function moved(at, value, label, slope) {
-    const spread = at.spread[label];
-    if (spread === 0) return 0;
+  // How far a figure goes with each class at the end of what is likely, over 1.96.
+  function moved(at, value, ways) {
     const [tp, fp, fn, tn] = at.counts;
-    const [count, most] = label === 0 ? [fp, Math.max(fp + tn, 0)] : [tp, Math.max(tp + fn, 0)];
-    const centre = value(at.counts);
-    let furthest = 0;
-    for (const side of [-1, 1]) {
-      const end = Math.min(Math.max(count + side * at.z * spread, 0), most);
-      const there = label === 0 ? [tp, end, fn, tn + fp - end] : [end, fp, fn + tp - end, tn];
-      const found = value(there);
-      if (!Number.isNaN(found)) furthest = Math.max(furthest, Math.abs(found - centre));
-    }
-    return Math.max(Math.abs(slope) * spread, furthest / at.z);
+    const ends = [fp, tp].map((count, label) => {
+      const way = ways[label];
+      if (way === 0) return count;
+      const spare = TAIL * (at.highest[label] - at.lowest[label]);
+      const end = Math.max(count + way * at.z * at.spread[label], at.lowest[label] + spare);
+      return Math.min(end, at.highest[label] - spare);
+    });
+    const there = value([ends[1], ends[0], fn + tp - ends[1], tn + fp - ends[0]]);
+    return Number.isNaN(there) ? 0 : Math.abs(there - value(at.counts)) / at.z;
+  }
+
+  // Either class may lie higher or lower inside a bucket, each for itself or both together; a
+  // ratio bends, so that it is read at both ends of what is likely.
+  function binningSd(at, value, moves) {
+    if (at.spread[0] === 0 && at.spread[1] === 0) return 0;
+    const slopes = moves.map((move, label) => move * at.spread[label]);
+    const each = [[1, 0], [0, 1], [1, 1]].map((way) =>
+      Math.max(
+        Math.abs(dot(way, slopes)),
+        ...[-1, 1].map((side) => moved(at, value, [side * way[0], side * way[1]])),
+      ),
+    );
+    return Math.max(Math.hypot(each[0], each[1]), each[2]);
   }
 
   function fromConfusion(at, value, slope, kind) {
@@ -70,10 +84,7 @@ const fedassayMetrics = (() => {
     const mean = dot(at.counts, slope);
     const square = at.counts.reduce((sum, count, i) => sum + count * slope[i] * slope[i], 0);
     const variance = total > 0 ? Math.max(square - (mean * mean) / total, 0) : 0;
-    const binning = Math.hypot(
-      moved(at, value, 0, slope[1] - slope[3]),
-      moved(at, value, 1, slope[0] - slope[2]),
-    );
+    const binning = binningSd(at, value, [slope[1] - slope[3], slope[0] - slope[2]]);
     const noise = noiseSd(at, slope);
     const centre = value(at.counts);
     const span = at.threshold === 0 ? Infinity : kind.span;

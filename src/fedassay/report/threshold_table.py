@@ -15,8 +15,8 @@ import numpy as np
 from fedassay.estimate import normal_quantile
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.confusion import confusion, confusion_weights
 from fedassay.metrics.delta_method import CLEAR_OF_NOISE
-from fedassay.metrics.thresholds import confusion, confusion_weights
 
 MOST_WANTED = 200
 """With even steps and quantiles that is 861 thresholds at most, which a page can carry."""
@@ -39,6 +39,9 @@ class ThresholdTable:
     """Negatives and positives at or below each threshold, label x threshold."""
     spread: FloatArray
     """Standard deviations of those from binning, label x threshold."""
+    lowest: FloatArray
+    """Fewest that can lie above each threshold, wherever they lie in its bucket; and most."""
+    highest: FloatArray
     noise: FloatArray | None
     """Noise covariance of tp, fp, fn, tn, threshold x 10 (upper triangle, by rows)."""
 
@@ -51,6 +54,8 @@ class ThresholdTable:
             "totals": _numbers(self.totals, 17),
             "below": [_numbers(row, 17) for row in self.below],
             "spread": [_numbers(row) for row in self.spread],
+            "lowest": [_numbers(row) for row in self.lowest],
+            "highest": [_numbers(row) for row in self.highest],
             "noise": None if self.noise is None else [_numbers(row) for row in self.noise],
         }
 
@@ -60,11 +65,14 @@ def threshold_table(histogram: ScoreHistogram, wanted: Sequence[float]) -> Thres
     kept = _some(sorted(set(wanted)), MOST_WANTED)
     thresholds = offered_thresholds(histogram, kept)
     below, spread, noise = [], [], []
+    lowest, highest = [], []
     for threshold in thresholds:
         at = confusion(histogram, threshold)
         _, _, fn, tn = at.counts
         below.append((tn, fn))
         spread.append(at.spread)
+        lowest.append(at.lowest)
+        highest.append(at.highest)
         if not histogram.noise.is_zero:
             weights = np.stack([confusion_weights(at, tuple(unit)) for unit in _UNITS])
             noise.append(histogram.noise.covariances(weights)[_UPPER])
@@ -74,6 +82,8 @@ def threshold_table(histogram: ScoreHistogram, wanted: Sequence[float]) -> Thres
         totals=histogram.cumulative[:, -1],
         below=np.array(below).T,
         spread=np.array(spread).T,
+        lowest=np.array(lowest).T,
+        highest=np.array(highest).T,
         noise=np.array(noise) if noise else None,
     )
 

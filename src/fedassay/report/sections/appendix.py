@@ -53,12 +53,12 @@ def _survey(material: Material) -> dict[str, Content]:
         "Fewest reports": f"{survey.minimum_reports:,}",
         "Colluders withstood": f"{survey.colluders:,}",
         "Cells": f"{survey.grid.cells:,} in {survey.hierarchy.levels:,} level(s)",
-        "Smallest cell": smallest_cell(material.histogram),
+        "Smallest cell": smallest_cell(material.histogram, survey.smallest_cell),
     }
     return {term: value for term, value in facts.items() if value is not None}
 
 
-def smallest_cell(histogram: ScoreHistogram) -> str:
+def smallest_cell(histogram: ScoreHistogram, wanted: int = 0) -> str:
     """How small the counts are that can be read from the assessment.
 
     >>> smallest_cell(ScoreHistogram.from_scores([0, 0, 1], [0.2, 0.2, 0.7]))
@@ -66,6 +66,8 @@ def smallest_cell(histogram: ScoreHistogram) -> str:
     """
     if not histogram.noise.is_zero:
         return "counts carry privacy noise, so that none is a number of people"
+    if wanted:
+        return f"counts are exact, and published in cells of {wanted:,} rows of each label or more"
     filled = histogram.counts[histogram.counts > 0.0]
     small = int((filled < _SMALL).sum())
     if not small:
