@@ -102,6 +102,7 @@ def _errors(regime: Regime, clients: int, seed: int, buckets: int | None) -> tup
             clients=clients,
             dropouts=Fraction(0),
             preset=Preset.PAPER,
+            smallest_cell=0,
         )
     )
     survey = survey_of.survey

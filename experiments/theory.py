@@ -176,6 +176,7 @@ def _paper_request(case: Case) -> SurveyRequest:
         dropouts=Fraction(0),
         preset=Preset.PAPER,
         height=case.height,
+        smallest_cell=0,
     )
 
 

@@ -17,6 +17,7 @@ from fedassay.errors import SettingInvalid, SurveyMismatch
 from fedassay.examples import FloatArray, IntArray
 from fedassay.grid import Grid
 from fedassay.histogram import ScoreHistogram
+from fedassay.interpolation import cubic
 from fedassay.mechanisms import Guarantee
 from fedassay.noise import DenseNoise
 from fedassay.reconcile import Observed, fit_leaves
@@ -173,7 +174,8 @@ def as_counted(second: Survey, leaves: ScoreHistogram) -> ScoreHistogram:
 
     Inside its cells leaves are known from the first survey alone. Under local privacy that is
     a part of the clients, each with its own noise: there a smooth curve through the cells is
-    nearer than the leaves. Where noise is shared, weighted sums tell of the leaves what ROC
+    nearer than the leaves, unless scores are tied or lumpy, which the leaves themselves show
+    (`_is_smooth`). Where noise is shared, weighted sums tell of the leaves what ROC
     AUC needs, so they stay, and figures that are not linear in counts take the cells.
     """
     if not isinstance(second.hierarchy, CutLevels):
@@ -182,7 +184,33 @@ def as_counted(second: Survey, leaves: ScoreHistogram) -> ScoreHistogram:
     cells = np.array(sorted(starts | {leaves.buckets}))
     if len(cells) > leaves.buckets:
         return leaves
-    return leaves.merge(cells) if second.is_local else replace(leaves, cells=cells)
+    if not second.is_local:
+        return replace(leaves, cells=cells)
+    by_cell = leaves.merge(cells)
+    return by_cell if _is_smooth(leaves, by_cell) else leaves
+
+
+def _is_smooth(leaves: ScoreHistogram, by_cell: ScoreHistogram) -> bool:
+    """Whether a curve through the cells errs less in the leaves than their own noise does.
+
+    Squared distances of leaves from the curve are its squared errors plus the leaves'
+    variances: on average twice the variances where both are equally far off.
+    """
+    if not isinstance(leaves.noise, DenseNoise):
+        return True
+    starts = leaves.edges[:-1]
+    cell = np.searchsorted(by_cell.edges, starts, side="right") - 1
+    width = by_cell.widths[cell]
+    inside = cubic(
+        (starts - by_cell.edges[cell]) / width,
+        by_cell.counts[:, cell],
+        by_cell.slopes[:, cell] * width,
+        by_cell.slopes[:, cell + 1] * width,
+    )
+    below = by_cell.cumulative[:, cell] + inside
+    curve = np.diff(below, axis=1, append=by_cell.cumulative[:, -1:])
+    variances = np.maximum(np.diag(leaves.noise.covariance).reshape(2, -1), 1e-12)
+    return bool(((leaves.counts - curve) ** 2 / variances).mean() <= 2.0)
 
 
 def leaf_of(coarse: Grid, fine: Grid) -> IntArray:

@@ -89,7 +89,7 @@ def test_a_wrong_separator_is_pointed_out(run: Run, tmp_path: Path) -> None:
 
 def test_the_rows_that_a_unit_of_clients_keeps_are_said(run: Run, tmp_path: Path) -> None:
     path = table(tmp_path / "t.csv", "score,label,site", "{s},{y},{w}")
-    options = ("--client", "site", "--unit", "client", "--max-examples", 7)
+    options = ("--client", "site", "--unit", "client", "--max-examples", 7, "--smallest-cell", 0)
     assert "Counted 14 of these rows" in run("simulate", path, *options).out
     assert json.loads(run("simulate", path, *options, "--json").out)["rows_kept"] == 14
 

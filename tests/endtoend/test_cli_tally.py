@@ -326,7 +326,7 @@ def test_rows_that_do_not_count_are_said_to_be_left_out(run: Run) -> None:
     made = run(*new, "--clients", 30, "--unit", "client", "--max-examples", 4, "-o", "c.json")
     assert made.code == 0
     answered = run("answer", "c.json", scores, "-o", "r.fa")
-    assert "Counted 4 of 40 rows, drawn at random" in answered.text
+    assert "Counted 4 of 40 rows, and left out 90 %" in answered.text
     told = json.loads(run("answer", "c.json", scores, "-o", "q.fa", "--json").out)
     assert (told["rows"], told["rows_counted"]) == (40, 4)
     whole = run("answer", "secure.json", scores, "--exact-sums", "--smallest-cell", 0, "-o", "s.fa")

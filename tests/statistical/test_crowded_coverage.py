@@ -118,8 +118,12 @@ def test_noise_of_a_wrong_size_is_rejected(table: str, setting: Setting, factor:
 
 
 def test_intervals_that_ignore_what_cells_hide_are_rejected() -> None:
-    """The twin: ties inside few cells move average precision by more than the noise does."""
-    found = answered("ten values", CASES["ten values"], "average_precision")
+    """The twin: what few cells hide moves average precision by as much as the noise does.
+
+    With binning's part of the interval left out it holds in some 7 of 10 runs, which 120 of the
+    three tables together tell from 93 %.
+    """
+    found = [pair for case in CASES.items() for pair in answered(*case, "average_precision")]
     ignored = [(truth, replace(each, binning_sd=0.0)) for truth, each in found]
     assert holds(found, None)
     assert not holds(ignored, None)

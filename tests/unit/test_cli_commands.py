@@ -66,7 +66,9 @@ def test_a_command_can_speak_json_and_be_quiet(name: str) -> None:
 
 @each_command
 def test_a_command_that_writes_replaces_only_with_force(name: str) -> None:
-    writes = bool({"--output", "--out", "--plot"} & _options(name)) or name in NEVER_REPLACE
+    writes = (
+        bool({"--output", "--out", "--plot", "--junit"} & _options(name)) or name in NEVER_REPLACE
+    )
     assert ("--force" in _options(name)) == (writes and name not in NEVER_REPLACE)
 
 

@@ -113,7 +113,7 @@ def test_the_bias_is_the_estimates_distance_from_the_models_own_value() -> None:
     labels = np.arange(1000) % 2
     away = np.where(np.arange(1000) < 100, 0.05, 0.4)
     reference = Examples(labels, np.where(labels == 1, 0.5 + away, 0.5 - away))
-    request = replace(FULL, reference=reference, positive_rate=None, auc=None)
+    request = replace(FULL, reference=reference, positive_rate=None, auc=None, smallest_cell=0)
     survey = build_survey(request, Grid.uniform(3), Hierarchy.flat(3))
     options = DecodeOptions(smooth=False)
     told = forecast(survey, model_for(request), clients=1000, decode_options=options)

@@ -12,7 +12,7 @@ from fedassay.report import plan_chart
 
 @pytest.fixture(scope="module")
 def plan() -> Plan:
-    return fedassay.plan(clients=20_000, height=3)
+    return fedassay.plan(clients=20_000, height=3, smallest_cell=0)
 
 
 @pytest.fixture

@@ -26,7 +26,9 @@ def test_a_figure_that_will_have_no_answer_says_so() -> None:
 
 
 def test_of_many_thresholds_a_scorer_looks_at_three() -> None:
-    request = SurveyRequest(clients=1000, thresholds=(0.1, 0.2, 0.3, 0.4, 0.5), height=3)
+    request = SurveyRequest(
+        clients=1000, thresholds=(0.1, 0.2, 0.3, 0.4, 0.5), height=3, smallest_cell=0
+    )
     assert Scorer.for_request(request).thresholds == (0.2, 0.3, 0.4)
 
 
@@ -76,7 +78,9 @@ def test_rows_that_a_client_may_not_give_are_told_in_the_headline() -> None:
         [0, 1] * 50, np.linspace(0.0, 1.0, 100), clients=[i // 10 for i in range(100)], seed=1,
         privacy="distributed", epsilon=1, unit="client", max_examples=4,
     )  # fmt: skip
-    assert "Counted 40 of these rows: at most 4 of each client" in result.headline
+    assert (
+        "Counted 40 of these rows, and left out 60 %: at most 4 of each client" in result.headline
+    )
 
 
 def test_rooms_are_modules_of_the_package() -> None:

@@ -19,7 +19,7 @@ STRONG = np.clip(0.5 + 0.3 * (LABELS - 0.5) + 0.2 * GENERATOR.standard_normal(60
 @pytest.fixture(scope="module")
 def assessments() -> dict[str, fedassay.Assessment]:
     return {
-        name: fedassay.simulate(LABELS, scores, seed=0)
+        name: fedassay.simulate(LABELS, scores, seed=0, smallest_cell=0)
         for name, scores in {"old": WEAK, "new": STRONG, "again": WEAK[::-1]}.items()
     }
 
@@ -34,7 +34,7 @@ def test_differences_are_those_of_the_rows(assessments: dict[str, fedassay.Asses
 def test_only_metrics_that_all_have_are_compared(
     assessments: dict[str, fedassay.Assessment],
 ) -> None:
-    other = fedassay.simulate(LABELS, WEAK, thresholds=(0.3,), seed=0)
+    other = fedassay.simulate(LABELS, WEAK, thresholds=(0.3,), seed=0, smallest_cell=0)
     comparison = compare({"old": assessments["old"], "other": other})
     assert "roc_auc" in comparison.metrics
     assert not [name for name in comparison.metrics if name.endswith(("@0.5", "@0.3"))]
@@ -46,7 +46,10 @@ def test_what_cannot_be_told_apart_says_how_many_it_would_take(
     assessments: dict[str, fedassay.Assessment],
 ) -> None:
     nearly = np.clip(WEAK + 0.002 * (LABELS - 0.5), 0.0, 1.0)
-    pair = {"old": assessments["old"], "nearly": fedassay.simulate(LABELS, nearly, seed=0)}
+    pair = {
+        "old": assessments["old"],
+        "nearly": fedassay.simulate(LABELS, nearly, seed=0, smallest_cell=0),
+    }
     comparison = compare(pair, metrics=["roc_auc"])
     told = comparison.verdict("nearly", "roc_auc")
     assert told.startswith("nearly and old cannot be told apart in roc_auc: they differ by 0.00")

@@ -136,6 +136,7 @@ def plot(
     false_alarms: FalseAlarmsOption = 0.05,
     looks_per_year: LooksOption = None,
     force: ForceOption = False,
+    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Draw a history: a panel for each metric, with intervals and alarms.
@@ -148,7 +149,9 @@ def plot(
     history = _some(folder)
     watch = _watch(history, metric, false_alarms, looks_per_year)
     write_history_chart(history, watch.metrics, find_alarms(history, watch), output)
-    Voice(quiet=quiet).say(f"Wrote {plain(output)}.")
+    voice = Voice(as_json, quiet)
+    voice.say(f"Wrote {plain(output)}.")
+    voice.result({"format": HISTORY_SHOWN_FORMAT, "looks": list(history), "picture": str(output)})
 
 
 def _some(folder: Path) -> History:

@@ -1,6 +1,6 @@
 """What a mechanism does to a count, and what it promises: data that others compute with."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, fields
 from enum import Enum
 from fractions import Fraction
 from math import ceil, floor, isfinite, log10
@@ -178,7 +178,7 @@ class Unit:
         return {"kind": self.kind.value, "max_examples": self.max_examples, **keep}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Guarantee:
     """What a survey promises, in numbers and in words.
 
@@ -245,6 +245,15 @@ class Guarantee:
 
     def __str__(self) -> str:
         return self.sentence()
+
+    def __repr__(self) -> str:
+        """Without what is as usual."""
+        unusual = (
+            f"{each.name}={getattr(self, each.name)!r}"
+            for each in fields(self)
+            if getattr(self, each.name) != each.default
+        )
+        return f"Guarantee({', '.join(unusual)})"
 
     def _repr_html_(self) -> str:
         return html_text(self.sentence())

@@ -58,10 +58,13 @@ def average_precision(histogram: ScoreHistogram) -> Estimate:
     P = histogram.total_positives
     mean, low, high, tie, drift = _mean_precisions(histogram)
     tied, tied_sd = _inside_fine(histogram)
-    value = (weighted_sum(histogram.positives, mean) + tied) / P
     positives = np.maximum(histogram.positives, 0.0)
     above, below = high - mean, mean - low
-    bound = max(weighted_sum(positives, above), weighted_sum(positives, below)) / P
+    up, down = weighted_sum(positives, above), weighted_sum(positives, below)
+    # However rows are tied, a sum of precisions lies between the least and the most of it.
+    tied = float(np.clip(tied, -down, up))
+    value = (weighted_sum(histogram.positives, mean) + tied) / P
+    bound = max(up - tied, down + tied) / P
     estimate = Estimate(
         value=value - bias,
         noise_sd=noise_sd,
