@@ -9,7 +9,7 @@ from fedassay.cli.console import err, plain
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice
 from fedassay.reproduction.datasets import load_datasets
 from fedassay.reproduction.figures import chosen_figures
-from fedassay.reproduction.run import parts_folder, refuse_losses, reproduce, run_of
+from fedassay.reproduction.run import parts_folder, refuse_losses, reproduce, run_of, write_results
 from fedassay.reproduction.settings import PAPER, QUICK
 
 _EXAMPLES = """
@@ -72,13 +72,16 @@ def reproduce_command(
 
     tables = load_datasets(data or [], settings, kaggle=kaggle, say=say)
     # Before any of them is measured: what is in the way of the last one counts too.
+    run = run_of(tables, settings)
     if not force:
-        refuse_losses(out_dir, figures, run_of(tables, settings))
+        refuse_losses(out_dir, figures, run)
     written: dict[str, str] = {}
     for each in figures:
         reproduce(each, tables, settings, folder=out_dir, force=force, told=told)
         written[each.name] = str(out_dir / f"{each.name}.json")
         voice.say(f"Wrote {plain(out_dir)}/{each.name}: .json, .png, .md")
+    page = write_results(out_dir, run)
+    voice.say(f"Wrote {plain(page)}: the paper's claims beside what was found")
     voice.result({"figures": written, "data": [table.name for table in tables]})
 
 

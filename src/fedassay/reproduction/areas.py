@@ -6,8 +6,7 @@ import numpy as np
 
 from fedassay.examples import Examples, IntArray
 from fedassay.histogram import ScoreHistogram
-from fedassay.metrics import roc_auc
-from fedassay.metrics.roc_auc import even_area
+from fedassay.metrics.roc_auc import even_area, likely_area
 from fedassay.reproduction.datasets import Dataset
 from fedassay.reproduction.federations import (
     default_design,
@@ -35,7 +34,7 @@ def by_buckets(
     ):
         truth = exact_area(rows)
         leaves = paper_histogram(paper, rows, generator)
-        ours = abs(roc_auc(default_histogram(default, rows, generator)).value - truth)
+        ours = abs(likely_area(default_histogram(default, rows, generator)).value - truth)
         for buckets in settings.buckets:
             deep = leaves.equi_depth(buckets)
             values[QUANTILE, buckets].append(abs(even_area(deep)[0] - truth))
@@ -61,7 +60,7 @@ def by_clients(
         truth = exact_area(rows)
         deep = paper_histogram(paper, rows, generator).equi_depth(BUCKETS)
         values[model.name, clients].append(abs(even_area(deep)[0] - truth))
-        ours = roc_auc(default_histogram(default, rows, generator)).value
+        ours = likely_area(default_histogram(default, rows, generator)).value
         values[f"{model.name}: default", clients].append(abs(ours - truth))
     return points_of(data.name, "ROC AUC", values)
 

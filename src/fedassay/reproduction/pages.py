@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from fedassay.reproduction.figures import Figure
 from fedassay.reproduction.results import Point
 
@@ -18,6 +20,7 @@ def page(figure: Figure, content: Mapping[str, Any], points: Sequence[Point]) ->
         f"![{figure.title}]({figure.name}.png)",
         f"Error bars: {figure.bars}. Tables: mean ± half of its 95 % interval over repetitions.",
         _data(content["data"]),
+        *_slopes(figure, points),
         *_tables(figure, points),
         f"Sources {content['sources'][:12]}, "
         f"{content['seconds']:.0f} s of measuring; seeds stand in `{figure.name}.json`.",
@@ -80,3 +83,34 @@ def _tables(figure: Figure, points: Sequence[Point]) -> list[str]:
         ]
         sections.append(f"## {data}: {panel}\n\n{markdown_table([figure.x, *curves], body)}")
     return sections
+
+
+def slope(points: Sequence[Point]) -> float | None:
+    """The log-log slope of a curve by least squares, where it has two points above zero.
+
+    >>> from fedassay.reproduction.results import points_of
+    >>> slope(points_of("", "", {("a", 1.0): [1.0], ("a", 9.0): [1 / 9]}))
+    -1.0
+    """
+    x = np.array([point.x for point in points if point.mean > 0.0])
+    y = np.array([point.mean for point in points if point.mean > 0.0])
+    if len(set(x)) < 2:
+        return None
+    return round(float(np.polyfit(np.log(x), np.log(y), 1)[0]), 12)
+
+
+def _slopes(figure: Figure, points: Sequence[Point]) -> list[str]:
+    """Log-log slopes beside those of theory, where there are any."""
+    if not figure.slopes:
+        return []
+    tables = list(dict.fromkeys(point.data for point in points))
+    body = []
+    for panel, curves in figure.slopes.items():
+        for curve, theory in curves.items():
+            found = [
+                slope([p for p in points if (p.panel, p.curve, p.data) == (panel, curve, data)])
+                for data in tables
+            ]
+            shown = ["–" if each is None else f"{each:.2f}" for each in found]
+            body.append([f"{panel}: {curve}", *shown, f"{theory:.2f}"])
+    return [f"## Slopes\n\n{markdown_table(['log-log slope', *tables, 'theory'], body)}"]

@@ -11,7 +11,9 @@ from fedassay.reproduction.figures import Figure
 from fedassay.reproduction.results import Point
 
 _GUIDES = {"1/(2B)": ":", "1/(3B²)": "-.", "calibrated": ":"}
+_OF_DEFAULT = ": default"
 _DPI = 90
+_FEW_PLACES = 8
 
 
 def draw(figure: Figure, points: Sequence[Point], path: Path) -> None:
@@ -23,6 +25,7 @@ def draw(figure: Figure, points: Sequence[Point], path: Path) -> None:
     columns = list(dict.fromkeys(point.data for point in points))
     rows = list(dict.fromkeys(point.panel for point in points))
     curves = list(dict.fromkeys(point.curve for point in points))
+    colours = list(dict.fromkeys(curve.removesuffix(_OF_DEFAULT) for curve in curves))
     size = (3.6 * len(columns) + 0.6, 2.7 * len(rows) + 1.2)
     canvas = Canvas(figsize=size, layout="constrained")
     FigureCanvasAgg(canvas)
@@ -33,9 +36,10 @@ def draw(figure: Figure, points: Sequence[Point], path: Path) -> None:
         for j, data in enumerate(columns):
             axes = grid[i][j]
             here = [point for point in points if (point.panel, point.data) == (panel, data)]
-            for number, curve in enumerate(curves):
+            for curve in curves:
+                number = colours.index(curve.removesuffix(_OF_DEFAULT))
                 _curve(axes, [point for point in here if point.curve == curve], number)
-            _dress(axes, figure, is_last=i == len(rows) - 1, is_first=j == 0)
+            _dress(axes, figure, here, is_last=i == len(rows) - 1, is_first=j == 0)
             axes.set_title(f"{data}\n{panel}" if len(rows) > 1 else data, fontsize=9)
     handles = {
         label: handle
@@ -82,9 +86,16 @@ def _curve(axes: Any, points: Sequence[Point], number: int) -> None:
     )
 
 
-def _dress(axes: Any, figure: Figure, *, is_last: bool, is_first: bool) -> None:
+def _dress(
+    axes: Any, figure: Figure, points: Sequence[Point], *, is_last: bool, is_first: bool
+) -> None:
     if figure.log_x:
         axes.set_xscale("log")
+        places = sorted({point.x for point in points})
+        # A few places are named; of many, powers of ten are, as usual.
+        if len(places) <= _FEW_PLACES:
+            axes.set_xticks(places, [_short(place) for place in places])
+            axes.set_xticks([], minor=True)
     if figure.log_y:
         axes.set_yscale("log")
     axes.grid(visible=True, which="major", alpha=0.25)
@@ -93,3 +104,7 @@ def _dress(axes: Any, figure: Figure, *, is_last: bool, is_first: bool) -> None:
         axes.set_xlabel(figure.x, fontsize=9)
     if is_first:
         axes.set_ylabel(figure.y, fontsize=9)
+
+
+def _short(number: float) -> str:
+    return f"{number / 1000:.3g}k" if number >= 1000.0 else f"{number:.3g}"

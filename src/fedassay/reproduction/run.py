@@ -10,12 +10,13 @@ from typing import Any
 from fedassay.errors import FileInvalid
 from fedassay.files import PUBLIC, read_object, write_json, write_whole
 from fedassay.reproduction.areas import exact_area
+from fedassay.reproduction.claims import results_page
 from fedassay.reproduction.datasets import Dataset
-from fedassay.reproduction.figures import Figure
+from fedassay.reproduction.figures import FIGURES, Figure
 from fedassay.reproduction.kept_parts import Measured, kept, measure, source_digest
 from fedassay.reproduction.pages import page
 from fedassay.reproduction.plots import draw
-from fedassay.reproduction.results import RESULT_FORMAT
+from fedassay.reproduction.results import RESULT_FORMAT, points_from
 from fedassay.reproduction.settings import QUICK, Settings
 
 Told = Callable[[str, int, int, float], None]
@@ -40,7 +41,7 @@ def refuse_losses(folder: Path, figures: Sequence[Figure], run: Mapping[str, Any
     """Raise where a result is in the way that is not of the same settings and rows."""
     for figure in figures:
         path = folder / f"{figure.name}.json"
-        if path.exists() and not _is_like(path, run):
+        if path.exists() and _like(path, run) is None:
             raise FileInvalid(
                 f"{path}: is no result of these settings and rows, and would be lost. Choose "
                 "another folder, or replace it with --force."
@@ -87,6 +88,18 @@ def reproduce(
     return content
 
 
+def write_results(folder: Path, run: Mapping[str, Any]) -> Path:
+    """The page of claims, from every figure of this run that the folder holds."""
+    found = {
+        name: points_from(content["points"], str(folder / f"{name}.json"))
+        for name in FIGURES
+        if (content := _like(folder / f"{name}.json", run)) is not None
+    }
+    path = folder / "results.md"
+    write_whole(path, results_page(found, quick=run["quick"]).encode(), mode=PUBLIC)
+    return path
+
+
 def run_of(tables: Sequence[Dataset], settings: Settings) -> dict[str, Any]:
     """What all figures of a run have in common, as it stands in each file."""
     return {
@@ -111,14 +124,16 @@ def describe(data: Dataset) -> dict[str, Any]:
     }
 
 
-def _is_like(path: Path, like: Mapping[str, Any]) -> bool:
+def _like(path: Path, run: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A result that has settings and rows in common with a run, or None."""
     try:
         content = read_object(path)
     except FileInvalid:
-        return False
-    return isinstance(content, dict) and all(
-        content.get(name) == value for name, value in like.items()
+        return None
+    is_like = isinstance(content, dict) and all(
+        content.get(name) == value for name, value in run.items()
     )
+    return content if isinstance(content, dict) and is_like else None
 
 
 def _plain(value: Any) -> Any:

@@ -1,0 +1,156 @@
+"""Precision, recall and accuracy against height, clients and fan-out (`fig:pra`, `fig:pra-pop`)."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+import numpy as np
+
+from fedassay.examples import Examples, FloatArray
+from fedassay.histogram import ScoreHistogram
+from fedassay.planning.search import SurveyDesign
+from fedassay.reproduction.datasets import Dataset
+from fedassay.reproduction.federations import (
+    default_design,
+    default_histogram,
+    paper_design,
+    paper_histogram,
+    repetitions,
+)
+from fedassay.reproduction.results import Point
+from fedassay.reproduction.settings import THRESHOLDS, Model, Settings
+
+FAMILIES = ("precision", "recall", "accuracy")
+_NEVER_ABOVE = 1e-12
+
+PerThreshold = dict[str, FloatArray]
+"""A value at each of the ten thresholds, for each metric."""
+
+
+def by_heights(
+    data: Dataset, model: Model, settings: Settings, generator: np.random.Generator
+) -> list[Point]:
+    """Errors of every height on the same rows, and of our default."""
+    clients = len(data.examples)
+    designs = {height: paper_design(model, clients, height=height) for height in settings.heights}
+    default = default_design(model, clients, THRESHOLDS)
+    found: dict[tuple[str, float], list[FloatArray]] = defaultdict(list)
+    for rows in repetitions(
+        data.examples, clients, times=settings.repetitions, generator=generator
+    ):
+        truth = exact_values(rows)
+        ours = errors(default_histogram(default, rows, generator, THRESHOLDS), truth)
+        for height, design in designs.items():
+            theirs = errors(paper_histogram(design, rows, generator), truth)
+            for family in FAMILIES:
+                found[family, height].append(theirs[family])
+                found[f"{family}: default", height].append(ours[family])
+    return threshold_points(data.name, model.name, found)
+
+
+def by_clients(
+    data: Dataset, model: Model, clients: int, settings: Settings, generator: np.random.Generator
+) -> list[Point]:
+    """Errors with so many clients, trees of height 10."""
+    paper, default = paper_design(model, clients), default_design(model, clients, THRESHOLDS)
+    found: dict[tuple[str, float], list[FloatArray]] = defaultdict(list)
+    for rows in repetitions(
+        data.examples, clients, times=settings.repetitions, generator=generator
+    ):
+        truth = exact_values(rows)
+        theirs = errors(paper_histogram(paper, rows, generator), truth)
+        ours = errors(default_histogram(default, rows, generator, THRESHOLDS), truth)
+        for family in FAMILIES:
+            found[family, clients].append(theirs[family])
+            found[f"{family}: default", clients].append(ours[family])
+    return threshold_points(data.name, model.name, found)
+
+
+def by_fanout(
+    data: Dataset, model: Model, settings: Settings, generator: np.random.Generator
+) -> list[Point]:
+    """Mean errors of the three metrics for trees of fan-out 2, 3 and 4, against their leaves."""
+    clients = len(data.examples)
+    designs: dict[tuple[str, float], SurveyDesign] = {
+        (f"fan-out {fanout}", fanout**height): paper_design(
+            model, clients, height=height, fanout=fanout
+        )
+        for fanout, heights in settings.trees.items()
+        for height in heights
+    }
+    found: dict[tuple[str, float], list[FloatArray]] = defaultdict(list)
+    for rows in repetitions(
+        data.examples, clients, times=settings.repetitions, generator=generator
+    ):
+        truth = exact_values(rows)
+        for place, design in designs.items():
+            each = errors(paper_histogram(design, rows, generator), truth)
+            found[place].append(np.mean([each[family] for family in FAMILIES], axis=0))
+    return threshold_points(data.name, model.name, found)
+
+
+def exact_values(examples: Examples) -> PerThreshold:
+    """The rows' own values; not a number where nothing is above a threshold.
+
+    >>> exact_values(Examples([0, 1, 1, 0], [0.2, 0.4, 0.95, 0.97]))["precision"][[0, 9]].tolist()
+    [0.5, 0.5]
+    """
+    above = examples.scores > np.array(THRESHOLDS)[:, None]
+    tp = above[:, examples.labels == 1].sum(axis=1)
+    positives = examples.positives
+    return _values(tp, above.sum(axis=1) - tp, positives, len(examples) - positives)
+
+
+def read_values(histogram: ScoreHistogram) -> PerThreshold:
+    """What a histogram says, within [0, 1], as anybody would read it."""
+    below = np.array([histogram.below(threshold)[0] for threshold in THRESHOLDS])
+    negatives, positives = histogram.total_negatives, histogram.total_positives
+    values = _values(positives - below[:, 1], negatives - below[:, 0], positives, negatives)
+    return {family: np.clip(each, 0.0, 1.0) for family, each in values.items()}
+
+
+def errors(histogram: ScoreHistogram, truth: PerThreshold) -> PerThreshold:
+    """Absolute errors at every threshold."""
+    found = read_values(histogram)
+    return {family: np.abs(found[family] - truth[family]) for family in FAMILIES}
+
+
+def _values(tp: FloatArray, fp: FloatArray, positives: float, negatives: float) -> PerThreshold:
+    flagged = np.where(np.abs(tp + fp) > _NEVER_ABOVE, tp + fp, np.nan)
+    everybody = positives + negatives
+    return {
+        "precision": tp / flagged,
+        "recall": tp / positives,
+        "accuracy": (tp + negatives - fp) / everybody,
+    }
+
+
+def threshold_points(
+    data: str, panel: str, found: dict[tuple[str, float], list[FloatArray]]
+) -> list[Point]:
+    """A value for every repetition, the mean over thresholds; bars are the spread over these."""
+    points = []
+    for (curve, x), repeated in found.items():
+        rows = np.array(repeated)
+        rows = rows[:, np.isfinite(rows).all(axis=0)]
+        if rows.size == 0:
+            continue
+        points.append(
+            Point(
+                data=data,
+                panel=panel,
+                curve=curve,
+                x=float(x),
+                values=tuple(map(float, rows.mean(axis=1))),
+                spread=float(np.std(rows.mean(axis=0))),
+            )
+        )
+    return points
+
+
+def mean_error(each: PerThreshold, families: Iterable[str] = FAMILIES) -> float:
+    """The mean over metrics and thresholds that have a value.
+
+    >>> mean_error({"recall": np.array([0.1, np.nan, 0.3])}, ["recall"])
+    0.2
+    """
+    return float(np.nanmean([each[family] for family in families]))
