@@ -76,9 +76,10 @@ def planned_surveys() -> list[Survey]:
     generator = np.random.default_rng(1)
     for shape in (0.2, 1.0, 5.0):
         reference = generator.beta(shape, 1.0, 5000)
-        surveys.append(design_survey(SurveyRequest(reference=reference)).survey)
+        surveys.append(design_survey(SurveyRequest(reference=reference, smallest_cell=0)).survey)
     for preset in Preset:
-        surveys.append(design_survey(SurveyRequest(preset=preset, thresholds=(0.3,))).survey)
+        request = SurveyRequest(preset=preset, thresholds=(0.3,), smallest_cell=0)
+        surveys.append(design_survey(request).survey)
     return surveys
 
 

@@ -35,7 +35,7 @@ class Comparison:
     >>> comparison.differences("new")["roc_auc"].told_apart()
     True
     >>> print(comparison.verdict("new", "roc_auc"))
-    new is above old in roc_auc by 0.1800 (0.16... to 0.19...).
+    new is above old in roc_auc by 0.179... (0.16... to 0.19...).
     """
 
     assessments: Mapping[str, Assessment]
