@@ -62,6 +62,7 @@ def planned_surveys() -> list[Survey]:
     requests = [
         SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction(5), clients=10**5, allow_empty=True),
         SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction("0.7"), thresholds=(0.1, 0.35)),
+        SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction(2), thresholds=(0.2, 0.5, 0.8)),
         SurveyRequest(
             privacy=Privacy.DISTRIBUTED, epsilon=Fraction(1, 3), clients=4000, colluders=9
         ),
