@@ -21,7 +21,7 @@ def write_plots(assessment: Assessment, path: Path) -> None:
     histogram = assessment.histogram()
     RocCurveDisplay.from_histogram(histogram, ax=left)
     PrecisionRecallDisplay.from_histogram(histogram, ax=right)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def write_forest(assessment: Assessment, path: Path, metric: str = "roc_auc") -> None:
@@ -34,10 +34,11 @@ def write_forest(assessment: Assessment, path: Path, metric: str = "roc_auc") ->
     figure = Figure(figsize=(8, 1.5 + 0.24 * (sites + 2)), layout="constrained")
     FigureCanvasAgg(figure)
     assessment.plot_sites(metric, ax=figure.subplots())
-    _save(figure, path)
+    save_figure(figure, path)
 
 
-def _save(figure: Any, path: Path) -> None:
+def save_figure(figure: Any, path: Path) -> None:
+    """Write a picture; what cannot be written, or is no picture's name, is said so."""
     try:
         figure.savefig(path, dpi=150)
     except OSError as error:

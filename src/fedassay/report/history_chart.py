@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from fedassay.errors import FileInvalid
 from fedassay.extras import needed_for
+from fedassay.report.charts import save_figure
 from fedassay.tracking.alarms import Alarm
 from fedassay.tracking.displays import HistoryDisplay
 from fedassay.tracking.history import History
@@ -27,11 +27,4 @@ def write_history_chart(
         HistoryDisplay.from_history(history, metric, alarms=alarms, ax=panel)
         if panel is not panels[-1]:
             panel.set_xticklabels([])
-    try:
-        figure.savefig(path, dpi=150)
-    except OSError as error:
-        raise FileInvalid(
-            f"{path}: cannot be written ({error.strerror}). Choose a folder you may write to."
-        ) from error
-    except ValueError as error:
-        raise FileInvalid(f"{path}: pictures end in .png, .svg or .pdf. Rename it.") from error
+    save_figure(figure, path)

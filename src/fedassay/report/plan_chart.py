@@ -78,14 +78,7 @@ def write_plan_plot(plan: Plan, path: Path, *, progress: Progress) -> None:
     axes.set_ylabel(f"error of {metric} that 95 % of surveys stay below")
     axes.grid(visible=True, which="both", alpha=0.2)
     axes.legend()
-    try:
-        figure.savefig(path, dpi=120)
-    except OSError as error:
-        raise FileInvalid(
-            f"{path}: cannot be written ({error.strerror}). Choose a folder you may write to."
-        ) from error
-    except ValueError as error:
-        raise FileInvalid(f"{path}: pictures end in .png, .svg or .pdf. Rename it.") from error
+    save_figure(figure, path)
 
 
 def _colour(privacy: Privacy) -> str:
