@@ -44,8 +44,35 @@ class Display(ABC):
         return stream.getvalue()
 
 
+class CurveDisplay(Display):
+    """A curve of a histogram, or of rows at hand."""
+
+    __slots__ = ()
+
+    @classmethod
+    @abstractmethod
+    def from_histogram(
+        cls, histogram: ScoreHistogram, *, name: str = "federation", ax: Any = None, **kwargs: Any
+    ) -> Self:
+        """Compute the curve and draw it; what is left over goes to the line."""
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: npt.ArrayLike,
+        y_score: npt.ArrayLike,
+        *,
+        name: str = "rows",
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Compute the curve of rows at hand and draw it."""
+        histogram = ScoreHistogram.from_scores(y_true, y_score)
+        return cls.from_histogram(histogram, name=name, ax=ax, **kwargs)
+
+
 @dataclass(slots=True, eq=False, repr=False)
-class RocCurveDisplay(Display):
+class RocCurveDisplay(CurveDisplay):
     """ROC curve with a pointwise 95 % band.
 
     `from_histogram` computes and draws; `plot` draws again on other axes.
@@ -64,20 +91,6 @@ class RocCurveDisplay(Display):
         made = cls(roc_curve(histogram, monotone=True), roc_auc(histogram), name)
         return made.plot(ax=ax, **kwargs)
 
-    @classmethod
-    def from_predictions(
-        cls,
-        y_true: npt.ArrayLike,
-        y_score: npt.ArrayLike,
-        *,
-        name: str = "rows",
-        ax: Any = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Compute the curve of rows at hand and draw it."""
-        histogram = ScoreHistogram.from_scores(y_true, y_score)
-        return cls.from_histogram(histogram, name=name, ax=ax, **kwargs)
-
     def figures(self) -> str:
         """The area under the curve."""
         return f"AUC {self.roc_auc}"
@@ -94,7 +107,7 @@ class RocCurveDisplay(Display):
 
 
 @dataclass(slots=True, eq=False, repr=False, kw_only=True)
-class PrecisionRecallDisplay(Display):
+class PrecisionRecallDisplay(CurveDisplay):
     """Precision-recall curve with a pointwise 95 % band."""
 
     curve: Curve
@@ -114,20 +127,6 @@ class PrecisionRecallDisplay(Display):
             prevalence=histogram.total_positives / histogram.total,
             name=name,
         ).plot(ax=ax, **kwargs)
-
-    @classmethod
-    def from_predictions(
-        cls,
-        y_true: npt.ArrayLike,
-        y_score: npt.ArrayLike,
-        *,
-        name: str = "rows",
-        ax: Any = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Compute the curve of rows at hand and draw it."""
-        histogram = ScoreHistogram.from_scores(y_true, y_score)
-        return cls.from_histogram(histogram, name=name, ax=ax, **kwargs)
 
     def figures(self) -> str:
         """The average precision."""

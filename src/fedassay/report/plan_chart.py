@@ -5,7 +5,6 @@ from fractions import Fraction
 from math import isfinite
 from pathlib import Path
 
-from fedassay.errors import FileInvalid
 from fedassay.extras import needed_for
 from fedassay.mechanisms import Privacy
 from fedassay.planning.forecast import expected_reports
@@ -13,6 +12,7 @@ from fedassay.planning.plan import Plan, Progress
 from fedassay.planning.request import Preset, SurveyRequest
 from fedassay.planning.search import design_survey
 from fedassay.planning.solve import predicted
+from fedassay.report.charts import save_figure
 
 _CLIENTS = (1_000, 4_000, 20_000, 100_000, 400_000, 2_000_000, 10_000_000)
 
