@@ -1,9 +1,15 @@
-"""In CI nothing is skipped: a test that cannot run there is a failure, with its reason."""
+"""In CI nothing is skipped: a test that cannot run there is a failure, with its reason.
+
+Every process of the tests does its linear algebra in one thread: where several of them share
+few cores, the threads of matrix products wait for each other ten times as long as they work.
+"""
 
 import os
 from collections.abc import Generator
 
 import pytest
+
+os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
 @pytest.hookimpl(wrapper=True)

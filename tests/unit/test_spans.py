@@ -133,3 +133,9 @@ def test_tied_scores_on_a_lattice_are_known_and_one_hump_is_not() -> None:
     alone[1, 90] = 20.0
     hump = ScoreHistogram(np.arange(101) / 100, alone)
     assert isinstance(metrics.roc_auc(hump), TooCoarse)
+
+
+def test_a_ratio_far_below_both_neighbours_may_lean_either_way() -> None:
+    """Both steps alike: nothing to divide by, and no warning."""
+    dip = three([1000.0] * 3, [1e9, 1000.0, 1e9])
+    assert spans(dip).openness[1] == pytest.approx(1.0)

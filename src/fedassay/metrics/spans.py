@@ -123,10 +123,12 @@ def _openness(grouped: FloatArray) -> FloatArray:
     step = np.clip(np.diff(ratio), -_STEEP, _STEEP)
     above = np.expm1(np.append(step, _STEEP))
     below = -np.expm1(-np.append(_STEEP, step))
-    triangle = np.abs(above * below) / np.maximum(np.abs(above + below), _TINY)
     # A ratio above or below both neighbours may lean either way, as far as the larger step.
     beside = np.maximum(np.abs(np.append(step, 0.0)), np.abs(np.append(0.0, step)))
-    either: FloatArray = np.where(above * below >= 0.0, triangle, np.tanh(beside / 2.0))
+    either: FloatArray = np.tanh(beside / 2.0)
+    is_between = above * below >= 0.0
+    sides = np.maximum(np.abs(above + below), _TINY)
+    np.divide(above * below, sides, out=either, where=is_between)
     return np.minimum(either, 1.0)
 
 
