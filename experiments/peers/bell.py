@@ -16,9 +16,7 @@ SETTINGS = (4, 6, 8, 10)
 """Heights of the tree."""
 
 
-def bell_area(
-    leaves: IntArray, *, epsilon: float, generator: np.random.Generator
-) -> float:
+def bell_area(leaves: IntArray, *, epsilon: float, generator: np.random.Generator) -> float:
     """ROC AUC of counts by label x leaf, 2^height leaves."""
     height = int(leaves.shape[1]).bit_length() - 1
     groups = split_rows(leaves, height, generator)
@@ -52,11 +50,9 @@ def split_rows(leaves: IntArray, groups: int, generator: np.random.Generator) ->
     return [*found, left]
 
 
-def oracle(
-    counts: IntArray, epsilon: float, generator: np.random.Generator
-) -> FloatArray:
+def oracle(counts: IntArray, epsilon: float, generator: np.random.Generator) -> FloatArray:
     """Unbiased counts from optimal unary encoding: p = 1/2, q = 1/(e^epsilon + 1)."""
     rows, q = int(counts.sum()), 1.0 / (exp(epsilon) + 1.0)
     seen = generator.binomial(counts, 0.5) + generator.binomial(rows - counts, q)
-    estimate: FloatArray = (seen - rows * q) / (0.5 - q)
+    estimate: FloatArray = (seen.astype(np.float64) - rows * q) / (0.5 - q)
     return estimate

@@ -15,17 +15,17 @@ def client_average(examples: Examples, clients: IntArray) -> tuple[float, float]
     starts = np.flatnonzero(np.diff(clients[order], prepend=-1))
     areas, rows = [], []
     for part in np.split(order, starts[1:]):
-        labels, scores = examples.labels[part], examples.scores[part]
-        if labels.min() < labels.max():
-            areas.append(rank_area(labels, scores))
+        part_of = examples.rows(part)
+        if 0 < part_of.positives < len(part):
+            areas.append(rank_area(part_of))
             rows.append(len(part))
     return float(np.average(areas, weights=rows)), sum(rows) / len(examples)
 
 
-def rank_area(labels: IntArray, scores: IntArray) -> float:
+def rank_area(examples: Examples) -> float:
     """ROC AUC by mean ranks (Mann and Whitney)."""
-    _, place, times = np.unique(scores, return_inverse=True, return_counts=True)
+    _, place, times = np.unique(examples.scores, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(times) - (times - 1) / 2.0)[place]
-    P = int(labels.sum())
-    N = len(labels) - P
-    return float((ranks[labels == 1].sum() - P * (P + 1) / 2.0) / (P * N))
+    P = examples.positives
+    N = len(examples) - P
+    return float((ranks[examples.labels == 1].sum() - P * (P + 1) / 2.0) / (P * N))

@@ -18,9 +18,7 @@ SETTINGS = (8, 32, 128, 1024)
 """Numbers of thresholds."""
 
 
-def dp_ecdf(
-    cells: IntArray, *, epsilon: float, generator: np.random.Generator
-) -> RocCurve:
+def dp_ecdf(cells: IntArray, *, epsilon: float, generator: np.random.Generator) -> RocCurve:
     """The curve of counts by label x even cell, as many cells as thresholds."""
     above = np.cumsum(cells[:, ::-1], axis=1)
     rates = []

@@ -5,6 +5,7 @@ counts of its own, epsilon split evenly over its levels, discrete Laplace noise,
 Its quantiles at even fractions, joined by a monotone cubic, are the class's distribution.
 """
 
+from collections.abc import Sequence
 from math import ceil, exp, log
 
 import numpy as np
@@ -42,7 +43,8 @@ def fedcurve(
     found = []
     for each in leaves:
         levels = [each.reshape(fanout**level, -1).sum(axis=1) for level in range(1, height + 1)]
-        noisy = [level + discrete_laplace(epsilon / height, len(level), generator) for level in levels]
+        noises = [discrete_laplace(epsilon / height, len(level), generator) for level in levels]
+        noisy = [level + noise for level, noise in zip(levels, noises, strict=True)]
         found.append(quantile_edges(consistent(noisy, fanout), fractions))
     places = _between(np.unique(np.concatenate([[0.0, 1.0], *found])))
     fpr, tpr = (1.0 - _distribution(edges, fractions, places) for edges in found)
@@ -56,25 +58,36 @@ def discrete_laplace(epsilon: float, size: int, generator: np.random.Generator) 
     return difference
 
 
-def consistent(levels: list[FloatArray], fanout: int) -> FloatArray:
-    """Leaves by least squares from all levels with noise alike (Hay et al. 2010)."""
+def consistent(levels: Sequence[IntArray], fanout: int) -> list[FloatArray]:
+    """Levels by least squares from all of them, with noise alike (Hay et al. 2010)."""
     means = [np.asarray(levels[-1], dtype=np.float64)]
     for size, level in enumerate(reversed(levels[:-1]), start=2):
         own = (fanout**size - fanout ** (size - 1)) / (fanout**size - 1)
         below = means[0].reshape(-1, fanout).sum(axis=1)
         means.insert(0, own * level + (1.0 - own) * below)
-    agreed = means[0]
-    for level in means[1:]:
-        gap = agreed - level.reshape(-1, fanout).sum(axis=1)
-        agreed = level + np.repeat(gap / fanout, fanout)
+    agreed = means[:1]
+    for mean in means[1:]:
+        gap = agreed[-1] - mean.reshape(-1, fanout).sum(axis=1)
+        agreed.append(mean + np.repeat(gap / fanout, fanout))
     return agreed
 
 
-def quantile_edges(leaves: FloatArray, fractions: FloatArray) -> FloatArray:
-    """The left edge of the leaf in which each fraction is reached."""
-    below = np.cumsum(np.maximum(leaves, 0.0))
-    place = np.searchsorted(below, fractions * below[-1], side="left")
-    edges: FloatArray = np.minimum(place, len(leaves) - 1) / len(leaves)
+def quantile_edges(levels: Sequence[FloatArray], fractions: FloatArray) -> FloatArray:
+    """The left edge of the leaf that each fraction leads to, from the top down.
+
+    On the way a node below zero counts as empty.
+    """
+    fanout, total = len(levels[0]), float(levels[0].sum())
+    wanted = fractions * total
+    node = np.zeros(len(fractions), dtype=np.int64)
+    for level in levels:
+        node = node * fanout
+        for _ in range(fanout - 1):
+            size = np.maximum(level[node], 0.0)
+            goes_on = (wanted > size) & (node % fanout < fanout - 1)
+            wanted = np.where(goes_on, wanted - size, wanted)
+            node = np.where(goes_on, node + 1, node)
+    edges: FloatArray = node / len(levels[-1])
     return edges
 
 

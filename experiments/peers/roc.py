@@ -1,4 +1,4 @@
-"""ROC curves as polylines, and the area between two of them (the *area error* of arXiv 2510.04979)."""
+"""ROC curves as polylines, and the area between two: the *area error* of arXiv 2510.04979."""
 
 from dataclasses import dataclass
 

@@ -43,10 +43,12 @@ def _folded(line: FloatArray, reach: int, places: int) -> FloatArray:
     period = 2 * places
     at = np.mod(at, period)
     at = np.where(at >= places, period - 1 - at, at)
-    return np.bincount(at, line, places)
+    folded: FloatArray = np.bincount(at, line, places).astype(np.float64)
+    return folded
 
 
 def _on_places(residual: FloatArray, scores: FloatArray) -> FloatArray:
     """Each residual at the nearest of the even places."""
     place = np.minimum((scores * _PLACES).astype(np.int64), _PLACES - 1)
-    return np.bincount(place, residual, _PLACES)
+    cells: FloatArray = np.bincount(place, residual, _PLACES).astype(np.float64)
+    return cells
