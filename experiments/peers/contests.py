@@ -8,7 +8,7 @@ from math import nan
 import numpy as np
 
 from experiments.peers import bell, central, dp_ecdf, dpauc, fedcurve
-from experiments.peers.roc import RocCurve, area_error
+from experiments.peers.roc import Distances, RocCurve
 from experiments.resampled import SortedRows
 from experiments.trials import Reader, Setting
 from fedassay.errors import SettingInvalid
@@ -52,6 +52,7 @@ def run_contest(contest: Contest, rows: SortedRows, trials: int) -> list[Outcome
     """Every entrant on a table's own rows, trial after trial."""
     counts = rows.counts()
     exact = RocCurve.of_counts(counts)
+    distances = Distances(exact)
     epsilon = float(contest.setting.epsilon or 0)
     entrants = {(OURS, ""): survey(contest.setting, rows, Preset.DEFAULT)}
     if contest.has_preset:
@@ -60,14 +61,14 @@ def run_contest(contest: Contest, rows: SortedRows, trials: int) -> list[Outcome
     found = []
     for (name, setting), entrant in entrants.items():
         generator = np.random.default_rng(11)
-        pairs = [_errors(entrant(generator), exact) for _ in range(trials)]
+        pairs = [_errors(entrant(generator), exact.area, distances) for _ in range(trials)]
         found.append(Outcome(name, setting, *np.array(pairs).T))
     return found
 
 
-def _errors(answer: Answer, exact: RocCurve) -> tuple[float, float]:
+def _errors(answer: Answer, exact: float, distances: Distances) -> tuple[float, float]:
     area, curve = answer
-    return abs(area - exact.area), nan if curve is None else area_error(curve, exact)
+    return abs(area - exact), nan if curve is None else distances.to(curve)
 
 
 def survey(setting: Setting, rows: SortedRows, preset: Preset) -> Entrant:
