@@ -27,6 +27,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=TRIALS, help=f"default: {TRIALS}")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=float("inf"), help="start nothing later")
+    parser.add_argument("--only", nargs="+", choices=real_names(), help="tables to measure now")
     parser.add_argument("--page", type=Path, default=PAGE, help="default: experiments/peers.md")
     arguments = parser.parse_args()
     jobs = [
@@ -34,7 +35,8 @@ def main() -> None:
         for table in real_names()
         for contest in range(len(CONTESTS))
     ]
-    todo = [job for job in jobs if not job.path.exists()]
+    wanted = arguments.only or real_names()
+    todo = [job for job in jobs if job.table in wanted and not job.path.exists()]
     run_all(todo, measure, processes=arguments.processes, minutes=arguments.minutes)
     found = [
         comparison
