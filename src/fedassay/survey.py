@@ -11,7 +11,7 @@ from fedassay.checks import check_model_digest, require_type
 from fedassay.cut_levels import AnyLevels, CutLevels
 from fedassay.errors import SettingInvalid
 from fedassay.files import PUBLIC, as_path, canonical, write_whole
-from fedassay.grid import Grid, check_smallest_cell
+from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy, Interleaved
 from fedassay.level_policy import EveryLevel, LevelPolicy, OneLevel, check_local
 from fedassay.mechanisms import (
@@ -26,6 +26,8 @@ from fedassay.mechanisms import (
     UnitKind,
 )
 from fedassay.mechanisms.partial_noise import epsilons_of_levels, most_of_partial_noise
+from fedassay.pair_grid import PairGrid
+from fedassay.pair_levels import PairLevels, check_pair, check_smallest
 from fedassay.presentation import html_text
 from fedassay.survey_moments import SiteMoments
 from fedassay.survey_steps import (
@@ -126,9 +128,9 @@ class Survey:
             )
         check_step(self.step, self.hierarchy, epsilon=self.epsilon, is_local=self.is_local)
         check_model_digest(self.model_digest)
-        check_smallest_cell(
-            self.smallest_cell, self.grid, self.hierarchy.levels, self.privacy.spends_epsilon
-        )
+        check_smallest(self.smallest_cell, self.grid, self.hierarchy, self.privacy.spends_epsilon)
+        is_plain = self.level_policy == EveryLevel() and not (self.step or self.moments)
+        check_pair(self.grid, self.hierarchy, is_plain=is_plain)
         if self.moments is not None:
             honest = self.minimum_reports - self.colluders
             on_one_level = isinstance(self.level_policy, OneLevel)
@@ -168,7 +170,7 @@ class Survey:
         wanted: dict[str, tuple[type, ...]] = {
             "privacy": (Privacy,),
             "grid": (Grid,),
-            "hierarchy": (Hierarchy, Interleaved, CutLevels),
+            "hierarchy": (Hierarchy, Interleaved, CutLevels, PairLevels),
             "step": (FirstOfTwo, SecondOfTwo, NoneType),
             "level_policy": (EveryLevel, OneLevel),
             "unit": (Unit,),
@@ -276,6 +278,11 @@ class Survey:
     def noise_shares(self) -> int:
         """Over how many reports the noise of a level is shared out."""
         return self.privacy.noise_shares(self.minimum_reports - self.colluders)
+
+    @property
+    def pair(self) -> PairGrid | None:
+        """The grids of two models, where each row has a score of both."""
+        return self.grid if isinstance(self.grid, PairGrid) else None
 
     @property
     def samples_clients(self) -> bool:
