@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from fedassay import calibration, errors, ledger, metrics, planning, sites, tracking
     from fedassay.api import (
         answer,
-        load,
         new_survey,
         plan,
         simulate,
         tally_answers,
         write_report,
     )
+    from fedassay.api_files import load
+    from fedassay.api_pairs import tally_pair
     from fedassay.assessment import Assessment
     from fedassay.calibration.calibrator import Calibrator, Method
     from fedassay.client import Answer, ClientPolicy
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
         Unit,
         UnitKind,
     )
+    from fedassay.paired.assessment import PairedAssessment
     from fedassay.planning.plan import Plan
     from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest
     from fedassay.planning.search import SurveyDesign
@@ -90,6 +92,7 @@ __all__ = [
     "Method",
     "NotEnoughData",
     "OneLevel",
+    "PairedAssessment",
     "Part",
     "Plan",
     "Polya",
@@ -124,6 +127,7 @@ __all__ = [
     "simulate",
     "sites",
     "tally_answers",
+    "tally_pair",
     "tracking",
     "write_report",
 ]
@@ -134,13 +138,14 @@ _NAMES_OF = {
     "fractions": ("Fraction",),
     "fedassay.api": (
         "answer",
-        "load",
         "new_survey",
         "plan",
         "simulate",
         "tally_answers",
         "write_report",
     ),
+    "fedassay.api_files": ("load",),
+    "fedassay.api_pairs": ("tally_pair",),
     "fedassay.assessment": ("Assessment",),
     "fedassay.calibration.calibrator": ("Calibrator", "Method"),
     "fedassay.client": ("Answer", "ClientPolicy"),
@@ -165,6 +170,7 @@ _NAMES_OF = {
         "Unit",
         "UnitKind",
     ),
+    "fedassay.paired.assessment": ("PairedAssessment",),
     "fedassay.planning.plan": ("Plan",),
     "fedassay.planning.request": ("LevelChoice", "Preset", "Steps", "SurveyRequest"),
     "fedassay.planning.search": ("SurveyDesign",),

@@ -34,7 +34,7 @@ def answer(
     survey_file: SurveyArgument,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="This client's scored table.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Report file.")],
-    score: columns.ScoreOption = None,
+    score: columns.ScoresOption = None,
     label: columns.LabelOption = None,
     patient: columns.PatientOption = None,
     time: columns.TimeOption = None,
@@ -76,6 +76,8 @@ def answer(
 
       fedassay answer survey.json scores.csv --score s --label y -o report.fa
 
+      fedassay answer survey.json scores.csv --score a=old --score b=new -o report.fa
+
       fedassay answer survey.json w.csv --ledger ledger.db --data-id w -o report.fa
     """
     survey = load_survey(survey_file)
@@ -92,8 +94,10 @@ def answer(
         model=model,
         quiet=as_json or quiet,
     )
+    models = columns.models_of(score)
     tables = columns.TableOptions(
-        score=score,
+        score=None if models else columns.one_score(score),
+        models=models,
         label=label,
         patient=patient,
         time=time,

@@ -14,6 +14,7 @@ from fedassay.assessment import Assessment
 from fedassay.cli import columns, options
 from fedassay.cli.console import err, estimates_table, plain, progress
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
+from fedassay.cli.simulate_pair import PairRun, refuse_with_pair, simulate_two
 from fedassay.cli.sites import SiteQuestions, TauPriorOption, WantedOption, say_sites, sites_content
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.estimate import Estimate
@@ -70,6 +71,8 @@ _EXAMPLES = """
 
   fedassay simulate scores.csv --metric lift@0.05 --metric recall@specificity=0.95
 
+  fedassay simulate scores.csv --score a=old_model --score b=new_model
+
   fedassay simulate scores.csv --separator tab --positive yes --scale 100
 
   fedassay simulate scores.csv --preset paper --buckets 50 --out result/
@@ -80,7 +83,7 @@ _EXAMPLES = """
 
 def simulate_command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Scored table: CSV or Parquet.")],
-    score: columns.ScoreOption = None,
+    score: columns.ScoresOption = None,
     label: columns.LabelOption = None,
     client: columns.ClientOption = None,
     patient: columns.PatientOption = None,
@@ -148,10 +151,7 @@ def simulate_command(
 ) -> None:
     """Run a federation over a scored table and compare its answers with the exact ones."""
     started = perf_counter()
-    if not 1 <= trials <= 1_000_000:
-        raise SettingInvalid(f"trials must be from 1 to 1000000; found {trials}.")
-    if seed is not None and seed < 0:
-        raise SettingInvalid(f"a seed must be 0 or more; found {seed}.")
+    _check_run(trials, seed)
     thresholds = tuple(dict.fromkeys(threshold or (0.5,)))
     more = tuple(metric_at(name, thresholds) for name in metric or ())
     for name in more:
@@ -160,8 +160,10 @@ def simulate_command(
     if out_dir is not None and out_dir.is_dir():
         for name in _RESULTS:
             check_output(out_dir / name, file, reference, force=force)
+    models = columns.models_of(score)
     tables = columns.TableOptions(
-        score=score,
+        score=None if models else columns.one_score(score),
+        models=models,
         label=label,
         client=client,
         patient=patient,
@@ -172,17 +174,10 @@ def simulate_command(
         decimal=decimal,
         quiet=quiet,
     )
-    chosen = tables.for_table(file)
-    with progress("reading rows", row_count(file)) as advance:
-        cohort = read_clients(file, chosen, progress=advance)
-    asked_unit = Unit(unit, max_examples, keep)
-    exact = row_metrics(cohort.examples, thresholds, more=more)
     request = SurveyRequest(
         privacy=privacy,
         epsilon=options.fraction_option(epsilon, "epsilon"),
-        clients=cohort.clients,
         dropouts=Fraction(0),
-        examples=counted_rows(cohort, asked_unit, is_local=privacy.is_local),
         positive_rate=positive_rate,
         preset=preset,
         steps=steps,
@@ -192,12 +187,27 @@ def simulate_command(
         budget=options.parse_budget(budget),
         buckets=buckets,
         thresholds=thresholds,
-        reference=tables.reference(reference, is_simulated=True),
-        unit=asked_unit,
+        unit=Unit(unit, max_examples, keep),
         minimum_reports=minimum_reports,
         colluders=colluders,
         smallest_cell=simulated_smallest(preset, height, smallest_cell),
         sum_only=sum_only,
+    )
+    if models:
+        for_one = {"--metric": metric, "--calibrate": calibrate, "--wanted": wanted}
+        for_one |= {"--show-sites": show_sites, "--site-moments": site_moments}
+        refuse_with_pair(for_one)
+        run = PairRun(trials, seed, each_client, started)
+        simulate_two(file, tables, request, run, reference=reference, places=(voice, out_dir))
+        return
+    with progress("reading rows", row_count(file)) as advance:
+        cohort = read_clients(file, tables.for_table(file), progress=advance)
+    exact = row_metrics(cohort.examples, thresholds, more=more)
+    request = replace(
+        request,
+        clients=cohort.clients,
+        examples=counted_rows(cohort, request.unit, is_local=privacy.is_local),
+        reference=tables.reference(reference, is_simulated=True),
     )
     check_sites(privacy, cohort)
     if show_sites:
@@ -254,6 +264,13 @@ def simulate_command(
 
 
 simulate_command.__doc__ = f"{simulate_command.__doc__}\n{_EXAMPLES}"
+
+
+def _check_run(trials: int, seed: int | None) -> None:
+    if not 1 <= trials <= 1_000_000:
+        raise SettingInvalid(f"trials must be from 1 to 1000000; found {trials}.")
+    if seed is not None and seed < 0:
+        raise SettingInvalid(f"a seed must be 0 or more; found {seed}.")
 
 
 def run_trials(

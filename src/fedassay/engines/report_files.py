@@ -19,6 +19,7 @@ from fedassay.patient_rows import limits_patients
 from fedassay.randomness import Randomness
 from fedassay.sites.moment_words import moment_words
 from fedassay.survey import Survey
+from fedassay.tables.columns import columns_of_pair
 from fedassay.tables.reading import Columns, Progress, count_file, count_patients_file
 from fedassay.tables.split_rows import count_split_file, splits_rows
 from fedassay.tally import Tally, TallyBuilder
@@ -43,6 +44,7 @@ def answer_file(
     with the client.
     """
     policy.check(survey)
+    columns = columns_of_pair(survey, columns)
     if splits_rows(survey):
         client_id = _named(client_id, account)
         counts, table = count_split_file(path, columns, survey, client_id, progress=progress)

@@ -12,6 +12,7 @@ from fedassay.decoding import DecodeOptions, require_enough
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.estimate import Estimate
 from fedassay.estimate_json import estimates_json, tracker_name
+from fedassay.estimate_table import short_name
 from fedassay.files import Fields, as_path, read_json, write_json
 from fedassay.histogram import ScoreHistogram
 from fedassay.mechanisms import Guarantee
@@ -174,12 +175,13 @@ class PairedAssessment:
         for name, each in self._differences.items():
             values = [_shown(each.first.value), _shown(each.second.value)]
             if not each.is_available:
-                rows.append([name, *values, "-", "not enough data", ""])
+                rows.append([short_name(name), *values, "-", "not enough data", ""])
                 continue
             low, high = each.interval()
             star = " *" if each.told_apart() else ""
             interval = f"[{_shown(low)}, {_shown(high)}]"
-            rows.append([name, *values, f"{_shown(each.value)}{star}", interval, _p(each.p_value)])
+            figures = [f"{_shown(each.value)}{star}", interval, _p(each.p_value)]
+            rows.append([short_name(name), *values, *figures])
         return rows
 
     @property
@@ -304,4 +306,4 @@ def _shown(value: float) -> str:
 
 
 def _p(value: float) -> str:
-    return f"{value:.2g}" if value >= 1e-4 else "< 0.0001"
+    return f"{value:.3f}" if value >= 1e-3 else "<.001"

@@ -96,6 +96,9 @@ class Dependence:
         one, other = first.ranks, second.ranks
         seen = float(first.means(one) @ joint @ second.means(other)) / total
         products = first.coefficients(one) * second.coefficients(other)
+        if not products.any() or min(joint.shape) == 1:
+            # One group tells nothing of how scores go together: taken as if they did not.
+            return cls(first, second, joint, 0.0)
         low, high = -_CLOSEST, _CLOSEST
         powers = np.arange(1, _TERMS + 1)
         for _ in range(40):
