@@ -29,6 +29,8 @@ from fedassay.planning.score_model import binormal, on_grid
 
 _CELLS = (6, 8, 12, 16, 24, 32, 48, 64)
 _MOST_EDGES = 2**16
+# Classes are seldom alike, and the scores of a rare one crowd near 0.
+_RARER = (1.0, 4.0)
 
 
 def design_classes(
@@ -98,7 +100,7 @@ def possible_designs(request: SurveyRequest) -> tuple[ClassDesign, ...]:
 
 
 def predicted_error(request: SurveyRequest, classes: int, design: ClassDesign, grid: Grid) -> float:
-    """Of the ROC AUC of a class that is one of K alike: sampling, binning and noise together.
+    """Of the ROC AUC of a class that is one of K alike, and of one a quarter as common, added.
 
     >>> from fractions import Fraction
     >>> request = SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction(1), clients=100_000)
@@ -109,17 +111,21 @@ def predicted_error(request: SurveyRequest, classes: int, design: ClassDesign, g
     >>> one < all_of_them
     True
     """
-    rows = float(request.examples or request.clients or 1)
-    rate = request.positive_rate or 1.0 / classes
-    model = binormal(examples=rows, positive_rate=rate, auc=request.auc or ASSUMED_AUC)
     names = tuple(map(str, range(classes)))
     parts = table_parts(request, names, design, grid, (0,))
+    common = request.positive_rate or 1.0 / classes
+    return sum(_error_at(request, parts, classes, common / rarer) for rarer in _RARER)
+
+
+def _error_at(request: SurveyRequest, parts: tuple[Part, ...], classes: int, rate: float) -> float:
+    """Of the ROC AUC of a class so common: sampling, binning and noise together."""
+    rows = float(request.examples or request.clients or 1)
+    model = binormal(examples=rows, positive_rate=rate, auc=request.auc or ASSUMED_AUC)
     expected = _expected(request, parts, model, classes)
     _, gradient = area_gradient(expected)
     plain = roc_auc(ScoreHistogram(expected.edges, expected.counts))
-    off = plain.value - area_gradient(model)[0]
     noise_sd = sqrt(expected.noise.variance(gradient))
-    return hypot(noise_sd, sqrt(sampling_variance(expected, gradient)), off)
+    return hypot(noise_sd, sqrt(sampling_variance(expected, gradient)), plain.binning_sd)
 
 
 def _expected(

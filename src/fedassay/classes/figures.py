@@ -17,12 +17,11 @@ from fedassay.classes.averages import (
 )
 from fedassay.classes.joined_counts import area_parts, pooled
 from fedassay.classes.one_vs_rest import ClassTables
-from fedassay.classes.part_noise import PositivesNoise
 from fedassay.estimate import Estimate, NotEnoughData
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.average_precision import average_precision
 from fedassay.metrics.roc_auc import roc_auc
-from fedassay.metrics.scores import brier, log_loss, prevalence
+from fedassay.metrics.scores import brier, positive_log_loss, prevalence
 
 Figure = Callable[[ScoreHistogram], Estimate]
 
@@ -131,7 +130,7 @@ def _log_loss(tables: ClassTables) -> Estimate:
             (h for h in tables.histograms if isinstance(h, NotEnoughData)),
             NotEnoughData(reason="no class stands clear of the privacy noise"),
         )
-    losses = [log_loss(_positives_alone(h)) for h in seen]
+    losses = [positive_log_loss(h) for h in seen]
     unknown = why_unknown(losses, [""] * len(losses))
     if unknown is not None:
         return unknown
@@ -142,15 +141,6 @@ def _log_loss(tables: ClassTables) -> Estimate:
     sampling_sd = sqrt(sum((w * e.sampling_sd) ** 2 for w, e in zip(weights, losses, strict=True)))
     total = float(np.mean([h.total for h in seen]))
     return by_prevalence(losses, shares, total, sampling_sd=sampling_sd)
-
-
-def _positives_alone(histogram: ScoreHistogram) -> ScoreHistogram:
-    """The positives of a class, whose loss as such is that of many classes too."""
-    counts = histogram.counts.copy()
-    counts[0] = 0.0
-    return ScoreHistogram(
-        histogram.edges, counts, PositivesNoise(histogram.noise), histogram.smooth
-    )
 
 
 def _brier(tables: ClassTables) -> Estimate:

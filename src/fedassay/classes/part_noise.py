@@ -125,38 +125,3 @@ class SummedNoise:
     def reports_for(self, growth: float) -> float:
         """As for the first."""
         return self.parts[0].reports_for(growth)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PositivesNoise:
-    """The noise of positives where negatives are left out."""
-
-    base: NoiseModel
-
-    @property
-    def is_zero(self) -> bool:
-        """As before."""
-        return self.base.is_zero
-
-    @property
-    def local_epsilon(self) -> float | None:
-        """As before."""
-        return self.base.local_epsilon
-
-    def variance(self, weights: FloatArray) -> float:
-        """What is left out has no weight."""
-        return self.base.variance(_of_positives(weights))
-
-    def covariances(self, weights: FloatArray) -> FloatArray:
-        """What is left out has no weight."""
-        return self.base.covariances(_of_positives(weights))
-
-    def reports_for(self, growth: float) -> float:
-        """As before."""
-        return self.base.reports_for(growth)
-
-
-def _of_positives(weights: FloatArray) -> FloatArray:
-    kept = weights.copy()
-    kept[..., 0, :] = 0.0
-    return kept
