@@ -14,7 +14,7 @@ from fedassay.assessment import Assessment
 from fedassay.cli import columns, options
 from fedassay.cli.console import err, estimates_table, plain, progress
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
-from fedassay.cli.sites import SiteQuestions, WantedOption, say_sites, sites_content
+from fedassay.cli.sites import SiteQuestions, TauPriorOption, WantedOption, say_sites, sites_content
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.estimate import Estimate
 from fedassay.estimate_json import estimates_json
@@ -114,6 +114,7 @@ def simulate_command(
     smallest_cell: options.SmallestCellOption = None,
     sum_only: options.SumOnlyOption = False,
     wanted: WantedOption = None,
+    tau_prior: TauPriorOption = None,
     show_sites: Annotated[
         bool,
         typer.Option(
@@ -201,7 +202,7 @@ def simulate_command(
     check_sites(privacy, cohort)
     if show_sites:
         check_shown(request, cohort)
-    asked = SiteQuestions.asked(thresholds, more, wanted)
+    asked = SiteQuestions.asked(thresholds, more, wanted, tau_prior)
     moments = adds_moments(request, cohort, site_moments)
     if not (show_sites or moments or (privacy is Privacy.SITE and not sum_only)):
         asked.fitting(None)
