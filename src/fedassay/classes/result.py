@@ -1,12 +1,15 @@
 """What a simulation about classes gives: estimates beside the exact figures of its rows."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
+
 from fedassay.checks import unknown
-from fedassay.classes.class_survey import ClassSurvey
+from fedassay.classes.class_survey import ClassDesign, ClassSurvey
 from fedassay.classes.confusion_matrix import ConfusionMatrix, confusion_matrix
+from fedassay.classes.design import design_classes
 from fedassay.classes.exact_figures import exact_figures
 from fedassay.classes.figures import class_estimates
 from fedassay.classes.one_vs_rest import ClassTables, decode_classes
@@ -16,8 +19,10 @@ from fedassay.errors import SettingInvalid
 from fedassay.estimate import Estimate, NotEnoughData
 from fedassay.estimate_table import estimate_header, estimate_rows
 from fedassay.mechanisms import Guarantee
+from fedassay.planning.request import SurveyRequest
 from fedassay.presentation import aligned, html_table
 from fedassay.randomness import SimulatedRandomness
+from fedassay.simulation.simulate import counted_rows
 from fedassay.tally import Tally
 
 
@@ -89,9 +94,7 @@ def simulate_cohort(
 ) -> ClassAssessment:
     """Ask the cohort every part, and put its answers together.
 
-    >>> from fedassay.classes.design import design_classes
     >>> from fedassay.classes.rows import ClassRows
-    >>> from fedassay.planning.request import SurveyRequest
     >>> rows = ClassRows([0, 1, 2] * 40, np.tile(np.eye(3), (40, 1)), [0, 1, 2])
     >>> survey = design_classes(SurveyRequest(smallest_cell=0, clients=120), rows.names)
     >>> randomness = SimulatedRandomness(np.random.SeedSequence(0))
@@ -101,3 +104,13 @@ def simulate_cohort(
     tallies = tally_parts(survey, cohort, randomness=randomness, each_client=each_client)
     values = exact_figures(cohort.rows) if exact is None else exact
     return ClassAssessment(survey, tallies, values)
+
+
+def run_classes(
+    request: SurveyRequest, cohort: ClassCohort, *, design: ClassDesign | None, seed: int | None
+) -> ClassAssessment:
+    """One federation over the rows, as `fedassay simulate --scores` runs its first trial."""
+    held = counted_rows(cohort.held, request.unit, is_local=request.privacy.is_local)
+    survey = design_classes(replace(request, examples=held), cohort.rows.names, design=design)
+    (sequence,) = np.random.SeedSequence(seed).spawn(1)
+    return simulate_cohort(survey, cohort, randomness=SimulatedRandomness(sequence))

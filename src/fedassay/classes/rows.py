@@ -215,8 +215,15 @@ def _checked_labels(y_true: npt.ArrayLike, names: tuple[str, ...]) -> IntArray:
         raise ColumnTypeInvalid(
             f"labels must be names or numbers of classes; found type {raw.dtype}. Convert them."
         )
+    missing = sum(item is None or item != item for item in raw) if raw.dtype.kind in "fO" else 0  # noqa: PLR0124
+    if missing:
+        raise ValueMissing(
+            f"every row needs a label; {missing:,} of {len(raw):,} are missing (empty or NaN). "
+            "Drop these rows, or fill them in, first."
+        )
     place = {name: number for number, name in enumerate(names)}
-    values, rows = np.unique(raw.astype(object).astype(str), return_inverse=True)
+    plain = raw.astype(str) if raw.dtype.kind == "O" else raw
+    values, rows = np.unique(plain, return_inverse=True)
     known = np.array([place.get(_as_name(value), -1) for value in values.tolist()], dtype=np.int64)
     labels = known[rows]
     outside = int((labels < 0).sum())
