@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fedassay.classes.class_survey import ClassSurvey
+from fedassay.classes.class_survey import MOST_CONFUSED, ClassSurvey
 from fedassay.classes.encodings import Part, PartKind
 from fedassay.classes.joined_counts import join_own, scaled_up
 from fedassay.decoding import DecodeOptions, decode
@@ -52,7 +52,7 @@ def decode_classes(
         joined = [_joined(rest, own, number) for number, rest in enumerate(apart)]
     nothing = NotEnoughData(
         reason=f"a confusion matrix of {len(numbers):,} classes has {len(numbers) ** 2:,} cells; "
-        "beyond 256 classes it is not asked for. Join classes first."
+        f"beyond {MOST_CONFUSED} classes it is not asked for. Join classes first."
     )
     return ClassTables(
         names=survey.names,
