@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         tally_answers,
         write_report,
     )
+    from fedassay.api_classes import simulate_classes
     from fedassay.api_files import load
     from fedassay.api_pairs import tally_pair
     from fedassay.assessment import Assessment
@@ -125,6 +126,7 @@ __all__ = [
     "plan",
     "planning",
     "simulate",
+    "simulate_classes",
     "sites",
     "tally_answers",
     "tally_pair",
@@ -144,6 +146,7 @@ _NAMES_OF = {
         "tally_answers",
         "write_report",
     ),
+    "fedassay.api_classes": ("simulate_classes",),
     "fedassay.api_files": ("load",),
     "fedassay.api_pairs": ("tally_pair",),
     "fedassay.assessment": ("Assessment",),

@@ -96,7 +96,7 @@ def simulate(
     reference: Any = None,
     seed: int | None = None,
     show_sites: bool = False,
-    **settings: Unpack[SurveySettings],
+    **settings: Any,
 ) -> SimulatedAssessment | SimulatedPair:
     """Run a federation over rows at hand, and compare its answers with the exact ones.
 

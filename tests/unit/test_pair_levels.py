@@ -1,5 +1,6 @@
 """Levels over pairs of cells."""
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -20,7 +21,7 @@ from fedassay.survey import Survey
 from fedassay.survey_json import survey_from_json
 
 LEVELS = PairLevels.margins_and(4, 3, ((0, 2), (0, 1)))
-GROUPS = {
+GROUPS: dict[int, Callable[[int, int], int]] = {
     0: lambda i, j: i,
     1: lambda i, j: j,
     2: lambda i, j: 2 * (i >= 2) + (j >= 1),

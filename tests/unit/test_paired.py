@@ -82,8 +82,8 @@ def test_errors_at_a_threshold_are_those_of_rows() -> None:
 def test_pairing_narrows_the_interval_of_models_that_agree() -> None:
     labels, first, second = scored(20_000, 4)
     found = fedassay.simulate(labels, {"a": first, "b": second}, seed=0)
-    alone = [found[f"roc_auc[{name}]"].sampling_sd for name in "ab"]
-    assert found.differences()["roc_auc"].sampling_sd < 0.7 * np.hypot(*alone)
+    one, other = (found[f"roc_auc[{name}]"].sampling_sd for name in "ab")
+    assert found.differences()["roc_auc"].sampling_sd < 0.7 * np.hypot(one, other)
 
 
 def test_reclassification_counts_rows_by_who_is_above() -> None:
@@ -166,8 +166,8 @@ def test_what_one_model_is_asked_for_does_not_go_with_two() -> None:
     for settings in ({"height": 4, "smallest_cell": 0}, {"site_moments": True}, {"buckets": 9}):
         with pytest.raises(SettingInvalid, match="does not go"):
             fedassay.simulate(labels, both, **settings)
+    survey = fedassay.new_survey(paired=True)
     with pytest.raises(SettingInvalid, match="read as a pair"):
-        survey = fedassay.new_survey(paired=True)
         fedassay.tally_answers(survey, [])
     with pytest.raises(SettingInvalid, match="asks for the scores of one model"):
         fedassay.tally_pair(fedassay.new_survey(), [])

@@ -34,7 +34,7 @@ def answer(
     survey_file: SurveyArgument,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="This client's scored table.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Report file.")],
-    score: columns.ScoresOption = None,
+    score: columns.ModelScoresOption = None,
     label: columns.LabelOption = None,
     patient: columns.PatientOption = None,
     time: columns.TimeOption = None,

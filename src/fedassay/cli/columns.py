@@ -23,7 +23,7 @@ ScoreOption = Annotated[
     str | None,
     typer.Option("--score", metavar="COL", help='Column with scores (default: "score").'),
 ]
-ScoresOption = Annotated[
+ModelScoresOption = Annotated[
     list[str] | None,
     typer.Option(
         "--score",
@@ -176,12 +176,8 @@ class TableOptions:
         first, second = read_both(path, chosen)
         return first.examples, second
 
-    def _open(self) -> set[str]:
-        named = {SCORE: self.score or next(iter(self.models), None), LABEL: self.label}
-        return {name for name, given in named.items() if given is None}
-
-    def _chosen(self, path: Path, unnamed: Collection[str], optional: Collection[str]) -> Columns:
-        """Columns by name, or by content where that is safe, which is then said."""
+    def as_named(self) -> Columns:
+        """The columns as they were named, whatever the table holds."""
         columns = Columns(
             self.score or SCORE,
             self.label or LABEL,
@@ -193,8 +189,15 @@ class TableOptions:
             time=self.time,
             scale=self.scale,
         )
-        if self.models:
-            columns = pair_columns(columns, self.models)
+        return pair_columns(columns, self.models) if self.models else columns
+
+    def _open(self) -> set[str]:
+        named = {SCORE: self.score or next(iter(self.models), None), LABEL: self.label}
+        return {name for name, given in named.items() if given is None}
+
+    def _chosen(self, path: Path, unnamed: Collection[str], optional: Collection[str]) -> Columns:
+        """Columns by name, or by content where that is safe, which is then said."""
+        columns = self.as_named()
         choice = choose_columns(path, columns, unnamed=unnamed, optional=optional)
         if choice.note and not self.quiet:
             err.print(choice.note, markup=False, soft_wrap=True)

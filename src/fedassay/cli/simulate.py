@@ -11,10 +11,11 @@ import numpy as np
 import typer
 
 from fedassay.assessment import Assessment
-from fedassay.cli import columns, options
+from fedassay.cli import classes, columns, options
 from fedassay.cli.console import err, estimates_table, plain, progress
+from fedassay.cli.held_out import calibrate_half, calibration_json, print_calibration
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
-from fedassay.cli.simulate_pair import PairRun, refuse_with_pair, simulate_two
+from fedassay.cli.simulate_pair import PairRun, simulate_two
 from fedassay.cli.sites import SiteQuestions, TauPriorOption, WantedOption, say_sites, sites_content
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.estimate import Estimate
@@ -39,7 +40,6 @@ from fedassay.planning.search import (
 from fedassay.randomness import SimulatedRandomness
 from fedassay.report.charts import write_plots
 from fedassay.report.page import write_report
-from fedassay.simulation.heldout import HeldOut, held_out, split_clients
 from fedassay.simulation.simulate import (
     check_sites,
     counted_rows,
@@ -78,12 +78,15 @@ _EXAMPLES = """
   fedassay simulate scores.csv --preset paper --buckets 50 --out result/
 
   fedassay simulate scores.csv --privacy distributed --epsilon 1 --steps 2
+
+  fedassay simulate classes.csv --scores 'p*' --label y --privacy distributed --epsilon 1
 """
 
 
 def simulate_command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Scored table: CSV or Parquet.")],
-    score: columns.ScoresOption = None,
+    score: columns.ModelScoresOption = None,
+    scores: classes.ScoresOption = None,
     label: columns.LabelOption = None,
     client: columns.ClientOption = None,
     patient: columns.PatientOption = None,
@@ -131,6 +134,7 @@ def simulate_command(
             rich_help_panel=options.SHAPE,
         ),
     ] = None,
+    class_design: classes.ClassDesignOption = None,
     reference: options.ReferenceOption = None,
     preset: options.PresetOption = Preset.DEFAULT,
     steps: options.StepsOption = Steps.AUTO,
@@ -153,9 +157,7 @@ def simulate_command(
     started = perf_counter()
     _check_run(trials, seed)
     thresholds = tuple(dict.fromkeys(threshold or (0.5,)))
-    more = tuple(metric_at(name, thresholds) for name in metric or ())
-    for name in more:
-        check_metric(name)
+    more = _more_metrics(metric, thresholds)
     voice = Voice(as_json, quiet)
     if out_dir is not None and out_dir.is_dir():
         for name in _RESULTS:
@@ -174,31 +176,68 @@ def simulate_command(
         decimal=decimal,
         quiet=quiet,
     )
+    settings: dict[str, Any] = {
+        "privacy": privacy,
+        "epsilon": options.fraction_option(epsilon, "epsilon"),
+        "positive_rate": positive_rate,
+        "preset": preset,
+        "steps": steps,
+        "levels": levels,
+        "height": height,
+        "fanout": fanout,
+        "budget": options.parse_budget(budget),
+        "buckets": buckets,
+        "minimum_reports": minimum_reports,
+        "colluders": colluders,
+        "smallest_cell": simulated_smallest(preset, height, smallest_cell),
+        "sum_only": sum_only,
+    }
+    asked_unit = Unit(unit, max_examples, keep)
+    if classes.are_asked(scores, class_design):
+        classes.simulate_classes_command(
+            classes.ClassQuestion(
+                file=file,
+                scores=scores or "",
+                design=class_design,
+                tables=tables,
+                trials=trials,
+                seed=seed,
+                each_client=each_client,
+                out_dir=out_dir,
+                unit=asked_unit,
+                request=settings,
+                of_one_score={
+                    "--score": score,
+                    "--threshold": threshold,
+                    "--metric": metric,
+                    "--positive": positive,
+                    "--calibrate": calibrate,
+                    "--reference": reference,
+                    "--show-sites": show_sites,
+                    "--wanted": wanted,
+                    "--site-moments": site_moments,
+                },
+            ),
+            voice,
+        )
+        return
     request = SurveyRequest(
-        privacy=privacy,
-        epsilon=options.fraction_option(epsilon, "epsilon"),
-        dropouts=Fraction(0),
-        positive_rate=positive_rate,
-        preset=preset,
-        steps=steps,
-        levels=levels,
-        height=height,
-        fanout=fanout,
-        budget=options.parse_budget(budget),
-        buckets=buckets,
-        thresholds=thresholds,
-        unit=Unit(unit, max_examples, keep),
-        minimum_reports=minimum_reports,
-        colluders=colluders,
-        smallest_cell=simulated_smallest(preset, height, smallest_cell),
-        sum_only=sum_only,
+        **settings, dropouts=Fraction(0), thresholds=thresholds, unit=asked_unit
     )
     if models:
-        for_one = {"--metric": metric, "--calibrate": calibrate, "--wanted": wanted}
-        for_one |= {"--show-sites": show_sites, "--site-moments": site_moments}
-        refuse_with_pair(for_one)
-        run = PairRun(trials, seed, each_client, started)
-        simulate_two(file, tables, request, run, reference=reference, places=(voice, out_dir))
+        simulate_two(
+            file,
+            tables,
+            request,
+            PairRun(trials, seed, each_client, started, reference, voice, out_dir),
+            of_one_model={
+                "--metric": metric,
+                "--calibrate": calibrate,
+                "--wanted": wanted,
+                "--show-sites": show_sites,
+                "--site-moments": site_moments,
+            },
+        )
         return
     with progress("reading rows", row_count(file)) as advance:
         cohort = read_clients(file, tables.for_table(file), progress=advance)
@@ -266,6 +305,13 @@ def simulate_command(
 simulate_command.__doc__ = f"{simulate_command.__doc__}\n{_EXAMPLES}"
 
 
+def _more_metrics(names: list[str] | None, thresholds: tuple[float, ...]) -> tuple[str, ...]:
+    more = tuple(metric_at(name, thresholds) for name in names or ())
+    for name in more:
+        check_metric(name)
+    return more
+
+
 def _check_run(trials: int, seed: int | None) -> None:
     if not 1 <= trials <= 1_000_000:
         raise SettingInvalid(f"trials must be from 1 to 1000000; found {trials}.")
@@ -304,46 +350,6 @@ def run_trials(
             results.append(last.estimates() | {name: last[name] for name in more})
             after_trial(last)
     return results, last
-
-
-def calibrate_half(request: SurveyRequest, cohort: ScoredClients, *, seed: int | None) -> HeldOut:
-    """Survey a random half of the clients for a calibrator, and test it on the other's rows."""
-    split, noise = np.random.SeedSequence(seed, spawn_key=(2**30,)).spawn(2)
-    fitting, testing = split_clients(cohort, np.random.default_rng(split))
-    half = replace(
-        request,
-        clients=fitting.clients,
-        examples=counted_rows(fitting, request.unit, is_local=request.privacy.is_local),
-        minimum_reports=None
-        if request.minimum_reports is None
-        else min(request.minimum_reports, fitting.clients),
-    )
-    return held_out(design_survey(half), fitting, testing, randomness=SimulatedRandomness(noise))
-
-
-def calibration_json(tested: HeldOut) -> dict[str, Any]:
-    """What a held-out calibration found, in JSON's terms."""
-    return {
-        "method": tested.calibrator.method.value,
-        "reason": tested.calibrator.reason,
-        "fitting_clients": tested.fitting_clients,
-        "held_out_rows": tested.rows,
-        "bins": 20,
-        "before": tested.before,
-        "after": tested.after,
-    }
-
-
-def print_calibration(voice: Voice, tested: HeldOut) -> None:
-    """Print errors before and after on the held-out rows."""
-    voice.say(
-        f"\nCalibration ({tested.calibrator.method.value}) fitted on {tested.fitting_clients:,} "
-        f"clients, tested on the other {tested.rows:,} rows, ECE with 20 bins:"
-    )
-    for name, before in tested.before.items():
-        voice.say(f"  {name:<9} {before:.5f} -> {tested.after[name]:.5f}")
-    if not voice.quiet:
-        err.print(tested.calibrator.reason, markup=False, soft_wrap=True)
 
 
 def save_results(folder: Path, content: dict[str, Any], assessment: Assessment) -> None:

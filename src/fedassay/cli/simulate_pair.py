@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fedassay.cli.classes import SIMULATION_FORMAT
 from fedassay.cli.columns import TableOptions
 from fedassay.cli.console import plain, progress
 from fedassay.cli.outputs import Voice
@@ -22,27 +23,18 @@ from fedassay.simulation.simulate import check_sites, counted_rows
 from fedassay.tables.reading import read_both
 from fedassay.tables.sources import row_count
 
-PAIRED_SIMULATION_FORMAT = "fedassay.paired-simulation/1"
-
 
 @dataclass(frozen=True, slots=True)
 class PairRun:
-    """How often the federation is run, and how."""
+    """How often the federation is run, and how; and where results go."""
 
     trials: int
     seed: int | None
     each_client: bool
     started: float
-
-
-def refuse_with_pair(given: Mapping[str, object]) -> None:
-    """Raise where an option was given that goes with one model's scores only."""
-    for option, value in given.items():
-        if value:
-            raise SettingInvalid(
-                f"{option} goes with the scores of one model; found two. Leave it out, or name "
-                "one column (--score COL)."
-            )
+    reference: Path | None
+    voice: Voice
+    out_dir: Path | None
 
 
 def simulate_two(
@@ -51,11 +43,15 @@ def simulate_two(
     asked: SurveyRequest,
     run: PairRun,
     *,
-    reference: Path | None,
-    places: tuple[Voice, Path | None],
+    of_one_model: Mapping[str, object],
 ) -> None:
     """Run a federation over rows that two models scored, and say what differs."""
-    voice, out_dir = places
+    for option, value in of_one_model.items():
+        if value:
+            raise SettingInvalid(
+                f"{option} goes with the scores of one model; found two. Leave it out, or name "
+                "one column (--score COL)."
+            )
     with progress("reading rows", row_count(file)) as advance:
         first, second = read_both(file, tables.for_table(file), progress=advance)
     clients = PairedClients(first, second)
@@ -64,7 +60,7 @@ def simulate_two(
     request = replace(asked, clients=first.clients, examples=held)
     check_sites(request.privacy, first)
     exact, exact_differences = exact_pair(clients, (names[0], names[1]), asked.thresholds)
-    design = design_pair(request, (names[0], names[1]), references=tables.references(reference))
+    design = design_pair(request, (names[0], names[1]), references=tables.references(run.reference))
     results: list[dict[str, Any]] = []
     with progress("trials", run.trials) as advance:
         for sequence in np.random.SeedSequence(run.seed).spawn(run.trials):
@@ -78,7 +74,7 @@ def simulate_two(
             results.append(last.figures_json())
             advance(1)
     content: dict[str, Any] = {
-        "format": PAIRED_SIMULATION_FORMAT,
+        "format": SIMULATION_FORMAT,
         "rows": len(second),
         "clients": first.clients,
         "models": dict(tables.models),
@@ -88,12 +84,12 @@ def simulate_two(
         "trials": results,
         "seconds": perf_counter() - run.started,
     }
-    if out_dir is not None:
-        _save(out_dir, content, last)
-    voice.result(content)
-    _say(voice, last, exact_differences)
-    if out_dir is not None:
-        voice.say(f"\nWrote {plain(out_dir)}/: assessment.json, simulation.json")
+    if run.out_dir is not None:
+        _save(run.out_dir, content, last)
+    run.voice.result(content)
+    _say(run.voice, last, exact_differences)
+    if run.out_dir is not None:
+        run.voice.say(f"\nWrote {plain(run.out_dir)}/: assessment.json, simulation.json")
 
 
 def _say(voice: Voice, assessment: PairedAssessment, exact: Mapping[str, float | None]) -> None:

@@ -55,7 +55,7 @@ def new_survey(
             help="Ask for two models' scores of the same rows, a and b, or as --score names them.",
         ),
     ] = False,
-    score: columns.ScoresOption = None,
+    score: columns.ModelScoresOption = None,
     label: columns.LabelOption = None,
     positive: columns.PositiveOption = None,
     scale: columns.ScaleOption = 1.0,
