@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fedassay import calibration, errors, ledger, metrics, planning, sites, tracking
     from fedassay.api import (
         answer,
+        load,
         new_survey,
         plan,
         simulate,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
         write_report,
     )
     from fedassay.api_classes import simulate_classes
-    from fedassay.api_files import load
     from fedassay.api_pairs import tally_pair
     from fedassay.assessment import Assessment
     from fedassay.calibration.calibrator import Calibrator, Method
@@ -140,6 +140,7 @@ _NAMES_OF = {
     "fractions": ("Fraction",),
     "fedassay.api": (
         "answer",
+        "load",
         "new_survey",
         "plan",
         "simulate",
@@ -147,7 +148,6 @@ _NAMES_OF = {
         "write_report",
     ),
     "fedassay.api_classes": ("simulate_classes",),
-    "fedassay.api_files": ("load",),
     "fedassay.api_pairs": ("tally_pair",),
     "fedassay.assessment": ("Assessment",),
     "fedassay.calibration.calibrator": ("Calibrator", "Method"),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Unpack, overload
 
 from fedassay.api_columns import Column, as_table
+from fedassay.api_files import load as load
 from fedassay.api_files import survey_of, tally_of
 from fedassay.api_inputs import (
     NewSurveySettings,

@@ -62,7 +62,11 @@ class PairModel:
 
 
 def pair_models(request: SurveyRequest, references: References | None) -> list[PairModel]:
-    """Models of two scores that a request describes, or its public rows."""
+    """Models of two scores that a request describes, or its public rows.
+
+    >>> [round(model.first.total) for model in pair_models(SurveyRequest(clients=50), None)]
+    [50, 50, 50]
+    """
     examples, rate, auc = expected_examples(request), request.positive_rate, request.auc
     if references is not None:
         first, second = (
