@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from fedassay.estimate import Estimate, Interval, NotEnoughData, TooCoarse
     from fedassay.examples import Examples
     from fedassay.grid import Grid
+    from fedassay.groups.gaps import compare_groups
     from fedassay.hierarchy import Hierarchy, Interleaved
     from fedassay.histogram import ScoreHistogram
     from fedassay.ledger import Budget, Ledger, LedgerAccount, Part, Window
@@ -114,6 +115,7 @@ __all__ = [
     "calibration",
     "check",
     "compare",
+    "compare_groups",
     "errors",
     "ledger",
     "load",
@@ -151,6 +153,7 @@ _NAMES_OF = {
     "fedassay.estimate": ("Estimate", "Interval", "NotEnoughData", "TooCoarse"),
     "fedassay.examples": ("Examples",),
     "fedassay.grid": ("Grid",),
+    "fedassay.groups.gaps": ("compare_groups",),
     "fedassay.hierarchy": ("Hierarchy", "Interleaved"),
     "fedassay.histogram": ("ScoreHistogram",),
     "fedassay.ledger": ("Budget", "Ledger", "LedgerAccount", "Part", "Window"),

@@ -13,6 +13,13 @@ import typer
 from fedassay.assessment import Assessment
 from fedassay.cli import columns, options
 from fedassay.cli.console import err, estimates_table, plain, progress
+from fedassay.cli.groups import (
+    GroupOption,
+    exact_groups,
+    groups_content,
+    one_column,
+    say_groups,
+)
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
 from fedassay.cli.sites import SiteQuestions, WantedOption, say_sites, sites_content
 from fedassay.errors import FileInvalid, SettingInvalid
@@ -68,6 +75,8 @@ _EXAMPLES = """
 
   fedassay simulate s.csv --client site --unit patient --patient id --max-examples 3
 
+  fedassay simulate scores.csv --privacy distributed --epsilon 1 --group sex
+
   fedassay simulate scores.csv --metric lift@0.05 --metric recall@specificity=0.95
 
   fedassay simulate scores.csv --separator tab --positive yes --scale 100
@@ -85,6 +94,7 @@ def simulate_command(
     client: columns.ClientOption = None,
     patient: columns.PatientOption = None,
     time: columns.TimeOption = None,
+    group: GroupOption = None,
     privacy: options.PrivacyOption = Privacy.SECURE,
     epsilon: options.EpsilonOption = None,
     threshold: options.ThresholdOption = None,
@@ -165,6 +175,7 @@ def simulate_command(
         client=client,
         patient=patient,
         time=time,
+        group=one_column(group),
         positive=positive,
         scale=scale,
         separator=separator,
@@ -197,6 +208,7 @@ def simulate_command(
         colluders=colluders,
         smallest_cell=simulated_smallest(preset, height, smallest_cell),
         sum_only=sum_only,
+        groups=cohort.groups,
     )
     check_sites(privacy, cohort)
     if show_sites:
@@ -211,7 +223,11 @@ def simulate_command(
 
     def after_trial(assessment: Assessment) -> None:
         wants_all = as_json or out_dir is not None
-        between.append(sites_content(shown or assessment.sites, asked) if wants_all else {})
+        between.append(
+            sites_content(shown or assessment.sites, asked) | groups_content(assessment)
+            if wants_all
+            else {}
+        )
 
     results, last = run_trials(
         design,
@@ -232,6 +248,7 @@ def simulate_command(
         "steps": last.steps,
         "guarantee": last.guarantee.sentence(),
         "exact": exact,
+        **exact_groups(cohort, thresholds, more),
         "trials": [
             {**estimates_json(result), **sites}
             for result, sites in zip(results, between, strict=True)
@@ -245,6 +262,7 @@ def simulate_command(
     voice.result(content)
     print_results(voice, cohort, results, exact, last)
     say_sites(voice, shown or last.sites, asked)
+    say_groups(voice, last)
     if tested is not None:
         print_calibration(voice, tested)
     if out_dir is not None:
