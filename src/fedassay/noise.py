@@ -245,7 +245,7 @@ class PrefixNoise:
 class PartNoise:
     """The noise of one part of the leaves, or of all parts added up cell by cell."""
 
-    base: NoiseModel
+    leaves: NoiseModel
     """Of all leaves: the cells of the first part, then those of the next."""
     parts: int
     part: int | None
@@ -254,15 +254,15 @@ class PartNoise:
     @property
     def is_zero(self) -> bool:
         """As for the leaves."""
-        return self.base.is_zero
+        return self.leaves.is_zero
 
     def variance(self, weights: FloatArray) -> float:
         """Give the leaves of the part, or of all, the weights of its cells."""
-        return self.base.variance(self._on_leaves(weights))
+        return self.leaves.variance(self._on_leaves(weights))
 
     def covariances(self, weights: FloatArray) -> FloatArray:
         """The same for several sums."""
-        return self.base.covariances(self._on_leaves(weights))
+        return self.leaves.covariances(self._on_leaves(weights))
 
     def _on_leaves(self, weights: FloatArray) -> FloatArray:
         spread = np.zeros((*weights.shape[:-1], self.parts, weights.shape[-1]))
@@ -274,11 +274,11 @@ class PartNoise:
     @property
     def local_epsilon(self) -> float | None:
         """As for the leaves."""
-        return self.base.local_epsilon
+        return self.leaves.local_epsilon
 
     def reports_for(self, growth: float) -> float:
         """As for the leaves."""
-        return self.base.reports_for(growth)
+        return self.leaves.reports_for(growth)
 
 
 def _table_variance(table: FloatArray | None, weights: FloatArray) -> float:

@@ -146,6 +146,6 @@ def test_a_local_report_tells_no_group_from_another_beyond_epsilon() -> None:
 
 def test_groups_are_not_asked_for_in_two_steps() -> None:
     first = fedassay.new_survey(privacy="distributed", epsilon=1, clients=1000, steps=2)
-    _, levels = grouped_cells(first.grid, first.hierarchy, 4)
+    grid, levels = grouped_cells(first.grid, first.hierarchy, 4)
     with pytest.raises(SurveyMismatch, match="groups are asked for in one survey"):
-        check_pair(replace(first, groups=GROUPS, hierarchy=levels), first)
+        check_pair(replace(first, groups=GROUPS, grid=grid, hierarchy=levels), first)

@@ -21,7 +21,7 @@ from fedassay.cli.groups import (
     say_groups,
 )
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
-from fedassay.cli.sites import SiteQuestions, WantedOption, say_sites, sites_content
+from fedassay.cli.sites import SiteQuestions, TauPriorOption, WantedOption, say_sites, sites_content
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.estimate import Estimate
 from fedassay.estimate_json import estimates_json
@@ -124,6 +124,7 @@ def simulate_command(
     smallest_cell: options.SmallestCellOption = None,
     sum_only: options.SumOnlyOption = False,
     wanted: WantedOption = None,
+    tau_prior: TauPriorOption = None,
     show_sites: Annotated[
         bool,
         typer.Option(
@@ -213,7 +214,7 @@ def simulate_command(
     check_sites(privacy, cohort)
     if show_sites:
         check_shown(request, cohort)
-    asked = SiteQuestions.asked(thresholds, more, wanted)
+    asked = SiteQuestions.asked(thresholds, more, wanted, tau_prior)
     moments = adds_moments(request, cohort, site_moments)
     if not (show_sites or moments or (privacy is Privacy.SITE and not sum_only)):
         asked.fitting(None)
