@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from fedassay import calibration, errors, ledger, metrics, planning, sites, tracking
     from fedassay.api import (
         answer,
-        load,
         new_survey,
         plan,
         simulate,
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
         write_report,
     )
     from fedassay.api_classes import simulate_classes
+    from fedassay.api_files import load
     from fedassay.api_pairs import tally_pair
     from fedassay.assessment import Assessment
     from fedassay.calibration.calibrator import Calibrator, Method
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from fedassay.estimate import Estimate, Interval, NotEnoughData, TooCoarse
     from fedassay.examples import Examples
     from fedassay.grid import Grid
+    from fedassay.groups.gaps import compare_groups
     from fedassay.hierarchy import Hierarchy, Interleaved
     from fedassay.histogram import ScoreHistogram
     from fedassay.ledger import Budget, Ledger, LedgerAccount, Part, Window
@@ -118,6 +119,7 @@ __all__ = [
     "calibration",
     "check",
     "compare",
+    "compare_groups",
     "errors",
     "ledger",
     "load",
@@ -140,7 +142,6 @@ _NAMES_OF = {
     "fractions": ("Fraction",),
     "fedassay.api": (
         "answer",
-        "load",
         "new_survey",
         "plan",
         "simulate",
@@ -148,6 +149,7 @@ _NAMES_OF = {
         "write_report",
     ),
     "fedassay.api_classes": ("simulate_classes",),
+    "fedassay.api_files": ("load",),
     "fedassay.api_pairs": ("tally_pair",),
     "fedassay.assessment": ("Assessment",),
     "fedassay.calibration.calibrator": ("Calibrator", "Method"),
@@ -159,6 +161,7 @@ _NAMES_OF = {
     "fedassay.estimate": ("Estimate", "Interval", "NotEnoughData", "TooCoarse"),
     "fedassay.examples": ("Examples",),
     "fedassay.grid": ("Grid",),
+    "fedassay.groups.gaps": ("compare_groups",),
     "fedassay.hierarchy": ("Hierarchy", "Interleaved"),
     "fedassay.histogram": ("ScoreHistogram",),
     "fedassay.ledger": ("Budget", "Ledger", "LedgerAccount", "Part", "Window"),

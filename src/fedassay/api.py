@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, Unpack, overload
 
 from fedassay.api_columns import Column, as_table
-from fedassay.api_files import load as load
-from fedassay.api_files import survey_of, tally_of
+from fedassay.api_files import load, survey_of, tally_of  # noqa: F401  # load is a verb
 from fedassay.api_inputs import (
     NewSurveySettings,
     Number,
@@ -22,7 +21,6 @@ from fedassay.api_inputs import (
     as_assessment,
     as_details,
     as_thresholds,
-    follow_up,
     survey_request,
 )
 from fedassay.api_pairs import as_names, as_references, simulate_pair
@@ -40,6 +38,7 @@ from fedassay.ledger import TableDigest
 from fedassay.ledger.account import TableAccount
 from fedassay.mechanisms import Privacy
 from fedassay.metrics.named import metric_at
+from fedassay.planning.follow_up import follow_up
 from fedassay.planning.pair_search import design_pair
 from fedassay.planning.plan import DEFAULT_ERROR, Goal, Plan, check_start, make_plan
 from fedassay.planning.request import Preset, simulated_smallest
@@ -73,6 +72,7 @@ def simulate(
     clients: Column | None = None,
     patients: Column | None = None,
     times: Column | None = None,
+    group: Column | None = None,
     privacy: Privacy | str = Privacy.SECURE,
     epsilon: Number | None = None,
     thresholds: float | Iterable[float] = (0.5,),
@@ -91,6 +91,7 @@ def simulate(
     clients: Column | None = None,
     patients: Column | None = None,
     times: Column | None = None,
+    group: Column | None = None,
     privacy: Privacy | str = Privacy.SECURE,
     epsilon: Number | None = None,
     thresholds: float | Iterable[float] = (0.5,),
@@ -119,8 +120,10 @@ def simulate(
     if seed is not None:
         require_whole(seed, "a seed", 0, LARGEST_SEED, "Leave it out for other draws each time.")
     if isinstance(y_score, Mapping):
-        if show_sites:
-            raise SettingInvalid("sites are shown of one model; found two. Drop show_sites.")
+        if show_sites or group is not None:
+            raise SettingInvalid(
+                "sites and groups are told apart of one model; found two. Drop them."
+            )
         return simulate_pair(
             y_true,
             y_score,
@@ -136,7 +139,7 @@ def simulate(
             times=times,
         )
     points = as_thresholds(thresholds)
-    rows = Rows(y_true, y_score, as_table(data), patients, times)
+    rows = Rows(y_true, y_score, as_table(data), patients, times, group)
     cohort = rows.scored_clients(clients)
     preset = choice(Preset, settings.get("preset", Preset.DEFAULT), "preset")
     request = survey_request(
@@ -144,6 +147,7 @@ def simulate(
         privacy=privacy,
         epsilon=epsilon,
         clients=cohort.clients,
+        groups=cohort.groups,
         smallest_cell=simulated_smallest(
             preset, settings.get("height"), settings.get("smallest_cell")
         ),
@@ -218,6 +222,7 @@ def answer(
     data: Any = None,
     patients: Column | None = None,
     times: Column | None = None,
+    group: Column | None = None,
     policy: ClientPolicy | None = None,
     client_id: str | None = None,
     account: Account | None = None,
@@ -249,7 +254,7 @@ def answer(
             f"an account is what is charged; found {shown(account)}. "
             "Pass LedgerAccount(ledger, part)."
         )
-    rows = Rows(y_true, y_score, as_table(data), patients, times, asked.pair)
+    rows = Rows(y_true, y_score, as_table(data), patients, times, group, asked.pair)
     if rows.path is not None:
         return answer_file(
             asked,
@@ -260,7 +265,7 @@ def answer(
             client_id=client_id,
             account=account,
         )
-    examples = rows.examples()
+    examples = rows.examples(asked.groups)
     if splits_rows(asked) and isinstance(account, TableAccount):
         client_id = account.part.data if client_id is None else client_id
         account = account.of_table(TableDigest.of(examples))

@@ -24,13 +24,11 @@ from fedassay.examples import (
     checked_scores,
 )
 from fedassay.files import as_path, parse_fraction, read_json
+from fedassay.group_names import GroupNames, group_name
 from fedassay.mechanisms import Keep, Privacy, Unit, UnitKind
 from fedassay.planning.boundaries import reference_from
-from fedassay.planning.first_survey import first_grid
 from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest
-from fedassay.planning.second_survey import second_survey
 from fedassay.report.material import ReportDetails
-from fedassay.survey import MAX_CLIENTS, Survey
 from fedassay.tables.reading import Columns, read_reference
 
 Number = int | float | Fraction | Decimal | str
@@ -66,6 +64,8 @@ class SurveySettings(TypedDict, total=False):
     site_moments: bool
     """Under secure privacy: whether sites add up moments of their metrics; their spread shows."""
     model_digest: str
+    groups: GroupNames | Mapping[str, Sequence[object]]
+    """Groups that are told apart: {"sex": ["F", "M"]}."""
 
 
 class ReportWords(TypedDict, total=False):
@@ -112,6 +112,8 @@ def survey_request(
         asked["dropouts"] = as_fraction(asked["dropouts"], "the share of dropouts")
     if "reference" in asked:
         asked["reference"] = as_reference(asked["reference"], is_simulated=is_simulated)
+    if "groups" in asked:
+        asked["groups"] = as_groups(asked["groups"])
     return SurveyRequest(
         **asked
         | {
@@ -167,6 +169,27 @@ def as_unit(unit: UnitKind | Unit | str, max_examples: int, keep: Keep | str = K
         return unit
     most = require_whole(max_examples, "max_examples", 1)
     return Unit(choice(UnitKind, unit, "unit"), most, choice(Keep, keep, "keep"))
+
+
+def as_groups(groups: GroupNames | Mapping[str, Sequence[object]]) -> GroupNames:
+    """The one column that tells groups apart, with its values.
+
+    >>> as_groups({"sex": ["F", "M"]})
+    GroupNames(column='sex', names=('F', 'M'))
+    """
+    if isinstance(groups, GroupNames):
+        return groups
+    given: Any = groups
+    if not isinstance(given, Mapping) or len(given) != 1:
+        raise SettingInvalid(
+            'a survey tells the groups of one column apart: {"sex": ["F", "M"]}; found '
+            f"{shown(groups)}. An example is in one group of each column: a second column is "
+            "another survey with an epsilon of its own, or one with both columns' values joined."
+        )
+    ((name, values),) = groups.items()
+    if isinstance(values, str):
+        raise SettingInvalid(f"groups are a list of values; found {shown(values)}. Write [...].")
+    return GroupNames(name, tuple(map(group_name, values)))
 
 
 def as_thresholds(thresholds: float | Iterable[float]) -> tuple[float, ...]:
@@ -280,28 +303,3 @@ def _follows(written: dict[str, Any], assessment: Assessment) -> bool:
         ):
             return False
     return True
-
-
-def follow_up(
-    first: Assessment, others: list[str], thresholds: tuple[float, ...], clients: int | None
-) -> Survey:
-    """The survey that follows a first one, whose settings it keeps."""
-    if others:
-        raise SettingInvalid(
-            "a second survey keeps what the first one said, but for thresholds and clients; "
-            f"found {', '.join(others)}. Leave that out."
-        )
-    if clients is not None:
-        require_whole(clients, "clients", 1, MAX_CLIENTS)
-    edges = first.survey.grid.edges
-    off = [threshold for threshold in thresholds if threshold not in edges]
-    if off:
-        raise SettingInvalid(
-            f"a second survey has the cells of the first, which have no edge at {off[0]:g}. Name "
-            "thresholds with the first survey; others are read between edges, without naming them."
-        )
-    # Those that the first survey was told are the edges that it has besides its usual ones.
-    told = set(edges.tolist()) - set(first_grid().edges.tolist())
-    read = {each for each in first.thresholds if each in edges}
-    wanted = thresholds or tuple(sorted(told | read))
-    return second_survey(first.survey, first.tally, thresholds=wanted, clients=clients)

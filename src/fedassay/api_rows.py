@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fedassay.api_columns import Column, client_codes, column, name_of, patient_codes, time_numbers
+from fedassay.api_columns import (
+    Column,
+    client_codes,
+    column,
+    group_codes,
+    groups_of,
+    name_of,
+    patient_codes,
+    time_numbers,
+)
 from fedassay.errors import LabelInvalid, SettingInvalid
 from fedassay.examples import (
     MOST_NAMED,
@@ -20,6 +29,7 @@ from fedassay.examples import (
     client_names,
 )
 from fedassay.files import as_path
+from fedassay.group_names import GroupNames
 from fedassay.pair_grid import PairGrid
 from fedassay.tables.columns import pair_columns
 from fedassay.tables.reading import Columns, read_clients
@@ -36,6 +46,8 @@ class Rows:
     """Whose each row is, where patients are protected."""
     times: Column | None = None
     """When each row was, where the latest of a patient count."""
+    group: Column | None = None
+    """Which group each row is in, where groups are told apart."""
     pair: PairGrid | None = None
     """The cells of two models, where a survey asks for both: scores then come by their names."""
 
@@ -57,6 +69,7 @@ class Rows:
             name_of(self.y_true, "y_true"),
             patient=None if self.patients is None else name_of(self.patients, "patients"),
             time=None if self.times is None else name_of(self.times, "times"),
+            group=None if self.group is None else name_of(self.group, "group"),
         )
 
     def patient_numbers(self) -> IntArray | None:
@@ -67,14 +80,17 @@ class Rows:
         """When each row was, as numbers that rise with time; a missing one is refused."""
         return None if self.times is None else time_numbers(self.times, self.data)
 
-    def examples(self) -> Examples:
-        """The rows, checked."""
+    def examples(self, groups: GroupNames | None = None) -> Examples:
+        """The rows, checked, in the groups that a survey tells apart."""
         if self.path is not None:
             return read_clients(self.path, self.columns).examples
         labels = column(self.y_true, self.data, "y_true")
         if self.pair is not None or isinstance(self.y_score, Mapping):
             return self._both(labels)
-        return Examples(labels, column(self.y_score, self.data, "y_score")).require_rows()
+        rows = Examples(labels, column(self.y_score, self.data, "y_score")).require_rows()
+        if groups is None or self.group is None:
+            return rows
+        return rows.in_groups(group_codes(self.group, self.data, groups))
 
     def _both(self, labels: npt.NDArray[np.generic]) -> Examples:
         """The rows with two scores as one, by the joint cells of a survey."""
@@ -98,10 +114,11 @@ class Rows:
             names = self.columns
             owner = None if clients is None else name_of(clients, "clients")
             return read_clients(self.path, replace(names, client=owner))
-        examples = self.examples()
+        groups = None if self.group is None else groups_of(self.group, self.data)
+        examples = self.examples(groups)
         patients, times = self.patient_numbers(), self.time_numbers()
         if clients is None:
-            return ScoredClients(examples, None, len(examples), (), patients, times)
+            return ScoredClients(examples, None, len(examples), (), patients, times, groups)
         codes, called = client_codes(clients, self.data)
         if len(codes) != len(examples):
             raise LabelInvalid(
@@ -110,4 +127,4 @@ class Rows:
             )
         count = len(called)
         names_kept = client_names(called) if count <= MOST_NAMED else ()
-        return ScoredClients(examples, codes, count, names_kept, patients, times)
+        return ScoredClients(examples, codes, count, names_kept, patients, times, groups)

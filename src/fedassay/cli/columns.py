@@ -140,6 +140,7 @@ class TableOptions:
     client: str | None = None
     patient: str | None = None
     time: str | None = None
+    group: str | None = None
     positive: str | None = None
     scale: float = 1.0
     separator: str | None = None
@@ -160,7 +161,7 @@ class TableOptions:
         """A table's scores, or where an earlier assessment found them."""
         if path is None:
             return None
-        others = replace(self, client=None, patient=None, time=None)
+        others = replace(self, client=None, patient=None, time=None, group=None)
         columns = None if is_assessment(path) else others.for_reference(path)
         return as_reference(path, columns=columns, is_simulated=is_simulated)
 
@@ -187,6 +188,7 @@ class TableOptions:
             positive=self.positive,
             patient=self.patient,
             time=self.time,
+            group=self.group,
             scale=self.scale,
         )
         return pair_columns(columns, self.models) if self.models else columns

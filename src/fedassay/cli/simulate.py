@@ -12,17 +12,23 @@ import typer
 
 from fedassay.assessment import Assessment
 from fedassay.cli import classes, columns, options
-from fedassay.cli.console import err, estimates_table, plain, progress
+from fedassay.cli.console import plain, progress
+from fedassay.cli.groups import (
+    GroupOption,
+    exact_groups,
+    groups_content,
+    one_column,
+    say_groups,
+)
 from fedassay.cli.held_out import calibrate_half, calibration_json, print_calibration
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
+from fedassay.cli.simulate_output import PAGE, print_results, save_results
 from fedassay.cli.simulate_pair import PairRun, simulate_two
 from fedassay.cli.sites import SiteQuestions, TauPriorOption, WantedOption, say_sites, sites_content
-from fedassay.errors import FileInvalid, SettingInvalid
+from fedassay.errors import SettingInvalid
 from fedassay.estimate import Estimate
 from fedassay.estimate_json import estimates_json
-from fedassay.estimate_table import reasons
 from fedassay.examples import ScoredClients
-from fedassay.files import write_json
 from fedassay.mechanisms import Keep, Privacy, Unit, UnitKind
 from fedassay.metrics.exact_rows import row_metrics
 from fedassay.metrics.named import check_metric, metric_at
@@ -38,8 +44,6 @@ from fedassay.planning.search import (
     design_survey,
 )
 from fedassay.randomness import SimulatedRandomness
-from fedassay.report.charts import write_plots
-from fedassay.report.page import write_report
 from fedassay.simulation.simulate import (
     check_sites,
     counted_rows,
@@ -51,8 +55,7 @@ from fedassay.tables.reading import read_clients
 from fedassay.tables.sources import row_count
 
 SIMULATION_FORMAT = "fedassay.simulation/1"
-_PAGE = "report.html"
-_RESULTS = ("assessment.json", "simulation.json", "curves.png", _PAGE)
+_RESULTS = ("assessment.json", "simulation.json", "curves.png", PAGE)
 
 _EXAMPLES = """
 [bold]Examples[/bold]
@@ -68,6 +71,8 @@ _EXAMPLES = """
   fedassay simulate scores.csv --client hospital --privacy site --epsilon 1 --wanted roc_auc=0.8
 
   fedassay simulate s.csv --client site --unit patient --patient id --max-examples 3
+
+  fedassay simulate scores.csv --privacy distributed --epsilon 1 --group sex
 
   fedassay simulate scores.csv --metric lift@0.05 --metric recall@specificity=0.95
 
@@ -91,6 +96,7 @@ def simulate_command(
     client: columns.ClientOption = None,
     patient: columns.PatientOption = None,
     time: columns.TimeOption = None,
+    group: GroupOption = None,
     privacy: options.PrivacyOption = Privacy.SECURE,
     epsilon: options.EpsilonOption = None,
     threshold: options.ThresholdOption = None,
@@ -170,6 +176,7 @@ def simulate_command(
         client=client,
         patient=patient,
         time=time,
+        group=one_column(group),
         positive=positive,
         scale=scale,
         separator=separator,
@@ -236,6 +243,7 @@ def simulate_command(
                 "--wanted": wanted,
                 "--show-sites": show_sites,
                 "--site-moments": site_moments,
+                "--group": group,
             },
         )
         return
@@ -247,6 +255,7 @@ def simulate_command(
         clients=cohort.clients,
         examples=counted_rows(cohort, request.unit, is_local=privacy.is_local),
         reference=tables.reference(reference, is_simulated=True),
+        groups=cohort.groups,
     )
     check_sites(privacy, cohort)
     if show_sites:
@@ -261,7 +270,11 @@ def simulate_command(
 
     def after_trial(assessment: Assessment) -> None:
         wants_all = as_json or out_dir is not None
-        between.append(sites_content(shown or assessment.sites, asked) if wants_all else {})
+        between.append(
+            sites_content(shown or assessment.sites, asked) | groups_content(assessment)
+            if wants_all
+            else {}
+        )
 
     results, last = run_trials(
         design,
@@ -282,6 +295,7 @@ def simulate_command(
         "steps": last.steps,
         "guarantee": last.guarantee.sentence(),
         "exact": exact,
+        **exact_groups(cohort, thresholds, more),
         "trials": [
             {**estimates_json(result), **sites}
             for result, sites in zip(results, between, strict=True)
@@ -295,11 +309,12 @@ def simulate_command(
     voice.result(content)
     print_results(voice, cohort, results, exact, last)
     say_sites(voice, shown or last.sites, asked)
+    say_groups(voice, last)
     if tested is not None:
         print_calibration(voice, tested)
     if out_dir is not None:
         voice.say(f"\nWrote {plain(out_dir)}/: {', '.join(_RESULTS)}")
-        voice.say(f"To look at: {plain(out_dir / _PAGE)}")
+        voice.say(f"To look at: {plain(out_dir / PAGE)}")
 
 
 simulate_command.__doc__ = f"{simulate_command.__doc__}\n{_EXAMPLES}"
@@ -350,47 +365,3 @@ def run_trials(
             results.append(last.estimates() | {name: last[name] for name in more})
             after_trial(last)
     return results, last
-
-
-def save_results(folder: Path, content: dict[str, Any], assessment: Assessment) -> None:
-    """Write the simulation, its last assessment, curves, and a page about it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileInvalid(
-            f"{folder}: cannot be made ({error.strerror}). Choose a folder you may write to."
-        ) from error
-    write_json(folder / "simulation.json", content)
-    assessment.save(folder / "assessment.json")
-    write_plots(assessment, folder / "curves.png")
-    write_report(assessment, folder / _PAGE)
-
-
-def print_results(
-    voice: Voice,
-    cohort: ScoredClients,
-    results: list[dict[str, Estimate]],
-    exact: dict[str, float | None],
-    assessment: Assessment,
-) -> None:
-    """Print the last trial's estimates beside the exact values."""
-    survey, rows = assessment.survey, len(cohort.examples)
-    held = "each row a client" if cohort.client_of_row is None else f"{cohort.clients:,} clients"
-    voice.say(f"{rows:,} rows, {held}. {assessment.guarantee.sentence()}{assessment.cells_note}")
-    if assessment.steps > 1:
-        voice.say(
-            "The first survey found where the scores lie, the second asked there; both are read "
-            "together (--steps 1 asks once)."
-        )
-    kept = rows_counted(survey, cohort)
-    if kept < rows:
-        voice.say(
-            f"Counted {kept:,} of these rows, and left out {100 * (1 - kept / rows):.2g} %, since "
-            f"the survey protects {survey.unit}. Raise --max-examples to count more."
-        )
-    if len(results) > 1:
-        voice.say(f"Trial {len(results)} of {len(results)}, and |error|, the mean over all:")
-    voice.say()
-    voice.say(estimates_table(results[-1], exact=exact, trials=results))
-    for reason in () if voice.quiet else reasons(results[-1]):
-        err.print(reason, markup=False, soft_wrap=True)

@@ -27,8 +27,9 @@ from fedassay.paired.pair_histogram import PairHistogram
 from fedassay.planning.build import build_survey
 from fedassay.planning.candidates import warped_grid
 from fedassay.planning.forecast import expected_reports
+from fedassay.planning.open_settings import check_request
 from fedassay.planning.pair_model import PairModel, References, pair_models
-from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest, check_request
+from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest
 from fedassay.planning.search import SurveyDesign, decode_options_for, nested_cells
 from fedassay.survey import Survey
 
@@ -51,6 +52,7 @@ def check_pair_request(request: SurveyRequest) -> None:
         "a budget": request.budget is not None,
         "batches": request.levels is LevelChoice.BATCHES,
         "two steps": request.steps is Steps.TWO,
+        "groups": request.groups is not None,
         "site moments": request.site_moments,
         "buckets": request.buckets is not None,
         "a reference of one model": request.reference is not None,
