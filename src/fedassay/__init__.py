@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         tally_answers,
         write_report,
     )
+    from fedassay.api_classes import simulate_classes
     from fedassay.assessment import Assessment
     from fedassay.calibration.calibrator import Calibrator, Method
     from fedassay.client import Answer, ClientPolicy
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from fedassay.estimate import Estimate, Interval, NotEnoughData, TooCoarse
     from fedassay.examples import Examples
     from fedassay.grid import Grid
+    from fedassay.groups.gaps import compare_groups
     from fedassay.hierarchy import Hierarchy, Interleaved
     from fedassay.histogram import ScoreHistogram
     from fedassay.ledger import Budget, Ledger, LedgerAccount, Part, Window
@@ -114,6 +116,7 @@ __all__ = [
     "calibration",
     "check",
     "compare",
+    "compare_groups",
     "errors",
     "ledger",
     "load",
@@ -122,6 +125,7 @@ __all__ = [
     "plan",
     "planning",
     "simulate",
+    "simulate_classes",
     "sites",
     "tally_answers",
     "tracking",
@@ -141,6 +145,7 @@ _NAMES_OF = {
         "tally_answers",
         "write_report",
     ),
+    "fedassay.api_classes": ("simulate_classes",),
     "fedassay.assessment": ("Assessment",),
     "fedassay.calibration.calibrator": ("Calibrator", "Method"),
     "fedassay.client": ("Answer", "ClientPolicy"),
@@ -151,6 +156,7 @@ _NAMES_OF = {
     "fedassay.estimate": ("Estimate", "Interval", "NotEnoughData", "TooCoarse"),
     "fedassay.examples": ("Examples",),
     "fedassay.grid": ("Grid",),
+    "fedassay.groups.gaps": ("compare_groups",),
     "fedassay.hierarchy": ("Hierarchy", "Interleaved"),
     "fedassay.histogram": ("ScoreHistogram",),
     "fedassay.ledger": ("Budget", "Ledger", "LedgerAccount", "Part", "Window"),

@@ -22,7 +22,6 @@ from fedassay.api_inputs import (
     as_assessment,
     as_details,
     as_thresholds,
-    follow_up,
     survey_request,
 )
 from fedassay.assessment import ASSESSMENT_FORMATS, Assessment
@@ -38,6 +37,7 @@ from fedassay.ledger import TableDigest
 from fedassay.ledger.account import TableAccount
 from fedassay.mechanisms import Privacy
 from fedassay.metrics.named import metric_at
+from fedassay.planning.follow_up import follow_up
 from fedassay.planning.plan import DEFAULT_ERROR, Goal, Plan, check_start, make_plan
 from fedassay.planning.request import Preset, simulated_smallest
 from fedassay.planning.search import decode_options_for, design_survey
@@ -67,6 +67,7 @@ def simulate(
     clients: Column | None = None,
     patients: Column | None = None,
     times: Column | None = None,
+    group: Column | None = None,
     privacy: Privacy | str = Privacy.SECURE,
     epsilon: Number | None = None,
     thresholds: float | Iterable[float] = (0.5,),
@@ -94,7 +95,7 @@ def simulate(
     if seed is not None:
         require_whole(seed, "a seed", 0, LARGEST_SEED, "Leave it out for other draws each time.")
     points = as_thresholds(thresholds)
-    rows = Rows(y_true, y_score, as_table(data), patients, times)
+    rows = Rows(y_true, y_score, as_table(data), patients, times, group)
     cohort = rows.scored_clients(clients)
     preset = choice(Preset, settings.get("preset", Preset.DEFAULT), "preset")
     request = survey_request(
@@ -102,6 +103,7 @@ def simulate(
         privacy=privacy,
         epsilon=epsilon,
         clients=cohort.clients,
+        groups=cohort.groups,
         smallest_cell=simulated_smallest(
             preset, settings.get("height"), settings.get("smallest_cell")
         ),
@@ -172,6 +174,7 @@ def answer(
     data: Any = None,
     patients: Column | None = None,
     times: Column | None = None,
+    group: Column | None = None,
     policy: ClientPolicy | None = None,
     client_id: str | None = None,
     account: Account | None = None,
@@ -202,7 +205,7 @@ def answer(
             f"an account is what is charged; found {shown(account)}. "
             "Pass LedgerAccount(ledger, part)."
         )
-    rows = Rows(y_true, y_score, as_table(data), patients, times)
+    rows = Rows(y_true, y_score, as_table(data), patients, times, group)
     if rows.path is not None:
         return answer_file(
             asked,
@@ -213,7 +216,7 @@ def answer(
             client_id=client_id,
             account=account,
         )
-    examples = rows.examples()
+    examples = rows.examples(asked.groups)
     if splits_rows(asked) and isinstance(account, TableAccount):
         client_id = account.part.data if client_id is None else client_id
         account = account.of_table(TableDigest.of(examples))

@@ -11,7 +11,16 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from fedassay.api_columns import Column, client_codes, column, name_of, patient_codes, time_numbers
+from fedassay.api_columns import (
+    Column,
+    client_codes,
+    column,
+    group_codes,
+    groups_of,
+    name_of,
+    patient_codes,
+    time_numbers,
+)
 from fedassay.assessment import ASSESSMENT_FORMATS, Assessment
 from fedassay.checks import choice, require_thresholds, require_whole, shown, unknown
 from fedassay.errors import (
@@ -30,13 +39,11 @@ from fedassay.examples import (
     client_names,
 )
 from fedassay.files import as_path, parse_fraction, read_json
+from fedassay.group_names import GroupNames, group_name
 from fedassay.mechanisms import Keep, Privacy, Unit, UnitKind
 from fedassay.planning.boundaries import reference_from
-from fedassay.planning.first_survey import first_grid
 from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest
-from fedassay.planning.second_survey import second_survey
 from fedassay.report.material import ReportDetails
-from fedassay.survey import MAX_CLIENTS, Survey
 from fedassay.tables.reading import Columns, read_clients, read_reference
 
 Number = int | float | Fraction | Decimal | str
@@ -72,6 +79,8 @@ class SurveySettings(TypedDict, total=False):
     site_moments: bool
     """Under secure privacy: whether sites add up moments of their metrics; their spread shows."""
     model_digest: str
+    groups: GroupNames | Mapping[str, Sequence[object]]
+    """Groups that are told apart: {"sex": ["F", "M"]}."""
 
 
 class ReportWords(TypedDict, total=False):
@@ -103,6 +112,8 @@ class Rows:
     """Whose each row is, where patients are protected."""
     times: Column | None = None
     """When each row was, where the latest of a patient count."""
+    group: Column | None = None
+    """Which group each row is in, where groups are told apart."""
 
     @property
     def path(self) -> Path | None:
@@ -117,6 +128,7 @@ class Rows:
             name_of(self.y_true, "y_true"),
             patient=None if self.patients is None else name_of(self.patients, "patients"),
             time=None if self.times is None else name_of(self.times, "times"),
+            group=None if self.group is None else name_of(self.group, "group"),
         )
 
     def patient_numbers(self) -> IntArray | None:
@@ -127,12 +139,15 @@ class Rows:
         """When each row was, as numbers that rise with time; a missing one is refused."""
         return None if self.times is None else time_numbers(self.times, self.data)
 
-    def examples(self) -> Examples:
-        """The rows, checked."""
+    def examples(self, groups: GroupNames | None = None) -> Examples:
+        """The rows, checked, in the groups that a survey tells apart."""
         if self.path is not None:
             return read_clients(self.path, self.columns).examples
         labels = column(self.y_true, self.data, "y_true")
-        return Examples(labels, column(self.y_score, self.data, "y_score")).require_rows()
+        rows = Examples(labels, column(self.y_score, self.data, "y_score")).require_rows()
+        if groups is None or self.group is None:
+            return rows
+        return rows.in_groups(group_codes(self.group, self.data, groups))
 
     def scored_clients(self, clients: Column | None) -> ScoredClients:
         """The rows with the client that holds each."""
@@ -140,10 +155,11 @@ class Rows:
             names = self.columns
             owner = None if clients is None else name_of(clients, "clients")
             return read_clients(self.path, replace(names, client=owner))
-        examples = self.examples()
+        groups = None if self.group is None else groups_of(self.group, self.data)
+        examples = self.examples(groups)
         patients, times = self.patient_numbers(), self.time_numbers()
         if clients is None:
-            return ScoredClients(examples, None, len(examples), (), patients, times)
+            return ScoredClients(examples, None, len(examples), (), patients, times, groups)
         codes, called = client_codes(clients, self.data)
         if len(codes) != len(examples):
             raise LabelInvalid(
@@ -152,7 +168,7 @@ class Rows:
             )
         count = len(called)
         names_kept = client_names(called) if count <= MOST_NAMED else ()
-        return ScoredClients(examples, codes, count, names_kept, patients, times)
+        return ScoredClients(examples, codes, count, names_kept, patients, times, groups)
 
 
 def survey_request(
@@ -180,6 +196,8 @@ def survey_request(
         asked["dropouts"] = as_fraction(asked["dropouts"], "the share of dropouts")
     if "reference" in asked:
         asked["reference"] = as_reference(asked["reference"], is_simulated=is_simulated)
+    if "groups" in asked:
+        asked["groups"] = as_groups(asked["groups"])
     return SurveyRequest(
         **asked
         | {
@@ -235,6 +253,27 @@ def as_unit(unit: UnitKind | Unit | str, max_examples: int, keep: Keep | str = K
         return unit
     most = require_whole(max_examples, "max_examples", 1)
     return Unit(choice(UnitKind, unit, "unit"), most, choice(Keep, keep, "keep"))
+
+
+def as_groups(groups: GroupNames | Mapping[str, Sequence[object]]) -> GroupNames:
+    """The one column that tells groups apart, with its values.
+
+    >>> as_groups({"sex": ["F", "M"]})
+    GroupNames(column='sex', names=('F', 'M'))
+    """
+    if isinstance(groups, GroupNames):
+        return groups
+    given: Any = groups
+    if not isinstance(given, Mapping) or len(given) != 1:
+        raise SettingInvalid(
+            'a survey tells the groups of one column apart: {"sex": ["F", "M"]}; found '
+            f"{shown(groups)}. An example is in one group of each column: a second column is "
+            "another survey with an epsilon of its own, or one with both columns' values joined."
+        )
+    ((name, values),) = groups.items()
+    if isinstance(values, str):
+        raise SettingInvalid(f"groups are a list of values; found {shown(values)}. Write [...].")
+    return GroupNames(name, tuple(map(group_name, values)))
 
 
 def as_thresholds(thresholds: float | Iterable[float]) -> tuple[float, ...]:
@@ -348,28 +387,3 @@ def _follows(written: dict[str, Any], assessment: Assessment) -> bool:
         ):
             return False
     return True
-
-
-def follow_up(
-    first: Assessment, others: list[str], thresholds: tuple[float, ...], clients: int | None
-) -> Survey:
-    """The survey that follows a first one, whose settings it keeps."""
-    if others:
-        raise SettingInvalid(
-            "a second survey keeps what the first one said, but for thresholds and clients; "
-            f"found {', '.join(others)}. Leave that out."
-        )
-    if clients is not None:
-        require_whole(clients, "clients", 1, MAX_CLIENTS)
-    edges = first.survey.grid.edges
-    off = [threshold for threshold in thresholds if threshold not in edges]
-    if off:
-        raise SettingInvalid(
-            f"a second survey has the cells of the first, which have no edge at {off[0]:g}. Name "
-            "thresholds with the first survey; others are read between edges, without naming them."
-        )
-    # Those that the first survey was told are the edges that it has besides its usual ones.
-    told = set(edges.tolist()) - set(first_grid().edges.tolist())
-    read = {each for each in first.thresholds if each in edges}
-    wanted = thresholds or tuple(sorted(told | read))
-    return second_survey(first.survey, first.tally, thresholds=wanted, clients=clients)

@@ -348,7 +348,7 @@ class Assessment:
         fields.only(
             "format", "survey", "reports", "counters", "decode_options", "thresholds",
             "guarantee", "estimates",
-            *(name for name in ("first", "sites", "moments", "kept") if fields.has(name)),
+            *(name for name in ("first", "sites", "moments", "kept", "groups") if fields.has(name)),
         )  # fmt: skip
         survey, tally = _read_counted(fields, where)
         thresholds = tuple(fields.numbers("thresholds", 10_000))

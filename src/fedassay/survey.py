@@ -12,6 +12,7 @@ from fedassay.cut_levels import AnyLevels, CutLevels
 from fedassay.errors import SettingInvalid
 from fedassay.files import PUBLIC, as_path, canonical, write_whole
 from fedassay.grid import Grid, check_smallest_cell
+from fedassay.group_names import GroupNames
 from fedassay.hierarchy import Hierarchy, Interleaved
 from fedassay.level_policy import EveryLevel, LevelPolicy, OneLevel, check_local
 from fedassay.mechanisms import (
@@ -81,6 +82,8 @@ class Survey:
     """Its place, if it is one of two surveys that belong together."""
     moments: SiteMoments | None = None
     """Whether sites add up moments of their metrics, so that their spread shows and no site."""
+    groups: GroupNames | None = None
+    """Which groups have leaves of their own: those of the first group come first."""
     _fingerprint: bytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -90,10 +93,10 @@ class Survey:
                 "interleaved levels are for clients that report on one level each; found every "
                 "level. Use a tree."
             )
-        if self.hierarchy.leaves != self.grid.cells:
+        if self.hierarchy.leaves != self.leaves:
             raise SettingInvalid(
-                f"the hierarchy must stand on the grid's {self.grid.cells} cells; found "
-                f"{self.hierarchy.leaves} leaves."
+                f"the hierarchy must stand on the grid's {self.leaves} cells, of all groups; "
+                f"found {self.hierarchy.leaves} leaves."
             )
         if len(self.mechanisms) != self.hierarchy.levels:
             raise SettingInvalid(
@@ -124,7 +127,8 @@ class Survey:
                 "under local privacy rows answer one of two surveys by their numbers, and a "
                 "patient's rows would answer both; found unit patient. Ask once (--steps 1)."
             )
-        check_step(self.step, self.hierarchy, epsilon=self.epsilon, is_local=self.is_local)
+        place, grouped = (self.step, self.hierarchy), self.groups is not None
+        check_step(*place, epsilon=self.epsilon, is_local=self.is_local, in_groups=grouped)
         check_model_digest(self.model_digest)
         check_smallest_cell(
             self.smallest_cell, self.grid, self.hierarchy.levels, self.privacy.spends_epsilon
@@ -139,7 +143,7 @@ class Survey:
         levels = self.hierarchy.levels
         return (
             f"Survey {self.fingerprint.hex()[:12]}: {self.privacy.value} privacy, "
-            f"{self.grid.cells:,} cells in {levels:,} level{'s' if levels > 1 else ''}, at least "
+            f"{self.leaves:,} cells in {levels:,} level{'s' if levels > 1 else ''}, at least "
             f"{self.minimum_reports:,} reports. {self.guarantee.sentence()}"
         )
 
@@ -154,10 +158,7 @@ class Survey:
 
     @property
     def fingerprint(self) -> bytes:
-        """SHA-256 of the canonical JSON, made when it is first asked for.
-
-        The planner weighs hundreds of surveys, and names one.
-        """
+        """SHA-256 of the canonical JSON, made when it is first asked for."""
         if not self._fingerprint:
             digest = hashlib.sha256(canonical(self.to_json())).digest()
             object.__setattr__(self, "_fingerprint", digest)
@@ -180,6 +181,7 @@ class Survey:
             "mechanisms": (tuple,),
             "model_digest": (str, NoneType),
             "moments": (SiteMoments, NoneType),
+            "groups": (GroupNames, NoneType),
         }
         for name, kinds in wanted.items():
             remedy = "fedassay.new_survey takes texts and numbers."
@@ -256,6 +258,11 @@ class Survey:
     def total_epsilon(self) -> Fraction | None:
         """What one unit spends on this survey, and on the other one where it is one of two."""
         return self.epsilon if self.step is None else self.step.total_epsilon
+
+    @property
+    def leaves(self) -> int:
+        """How many cells there are at the bottom: those of the grid, in every part of the rows."""
+        return self.grid.cells * (1 if self.groups is None else len(self.groups.parts))
 
     @property
     def moment_words(self) -> int:
@@ -362,9 +369,8 @@ class Survey:
 
     def to_json(self) -> dict[str, Any]:
         """The canonical content, from which the fingerprint is made."""
-        place = {} if self.step is None else {"step": self.step.to_json()}
+        optional = {"step": self.step, "moments": self.moments, "groups": self.groups}
         smallest = {"smallest_cell": self.smallest_cell} if self.smallest_cell else {}
-        moments = {} if self.moments is None else {"moments": self.moments.to_json()}
         alone = {"sum_only": self.sum_only} if self.privacy is Privacy.SITE else {}
         return {
             "format": SMALLEST_CELL_FORMAT if self.smallest_cell else SURVEY_FORMAT,
@@ -380,8 +386,7 @@ class Survey:
             "model_digest": self.model_digest,
             **smallest,
             **alone,
-            **place,
-            **moments,
+            **{name: part.to_json() for name, part in optional.items() if part is not None},
         }
 
     def save(self, path: str | Path) -> None:

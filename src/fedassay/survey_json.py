@@ -13,6 +13,7 @@ from fedassay.files import (
     read_bytes,
 )
 from fedassay.grid import Grid
+from fedassay.group_names import GroupNames
 from fedassay.hierarchy import MAX_LEVELS
 from fedassay.level_policy import EveryLevel, LevelPolicy, OneLevel
 from fedassay.mechanisms import (
@@ -83,7 +84,7 @@ def survey_from_json(content: object, *, where: str = "survey") -> Survey:
     fields.only(
         "format", "privacy", "grid", "hierarchy", "level_policy", "mechanisms", "unit",
         "minimum_reports", "colluders", "allow_empty", "model_digest",
-        *(name for name in ("step", "sum_only", "moments") if fields.has(name)),
+        *(name for name in ("step", "sum_only", "moments", "groups") if fields.has(name)),
         *(["smallest_cell"] if merges else []),
     )  # fmt: skip
     try:
@@ -100,7 +101,9 @@ def survey_from_json(content: object, *, where: str = "survey") -> Survey:
 
 def _survey(fields: Fields) -> Survey:
     grid = Grid.from_json(fields.inside("grid"))
-    hierarchy = levels_from_json(fields.inside("hierarchy"), grid.cells)
+    groups = GroupNames.from_json(fields.inside("groups")) if fields.has("groups") else None
+    leaves = grid.cells * (1 if groups is None else len(groups.parts))
+    hierarchy = levels_from_json(fields.inside("hierarchy"), leaves)
     unit = _unit(fields.inside("unit"))
     minimum = fields.integer("minimum_reports", 1, MAX_CLIENTS)
     colluders = fields.integer("colluders", 0, minimum - 1)
@@ -132,6 +135,7 @@ def _survey(fields: Fields) -> Survey:
         sum_only=fields.boolean("sum_only") if fields.has("sum_only") else False,
         step=step_from_json(fields.inside("step")) if fields.has("step") else None,
         moments=SiteMoments.from_json(fields.inside("moments")) if fields.has("moments") else None,
+        groups=groups,
     )
 
 

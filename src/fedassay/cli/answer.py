@@ -7,6 +7,7 @@ import typer
 
 from fedassay.cli import accounts, columns
 from fedassay.cli.console import progress
+from fedassay.cli.groups import GroupColumnOption
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
 from fedassay.cli.promise import (
     ExactSumsOption,
@@ -44,6 +45,7 @@ def answer(
     label: columns.LabelOption = None,
     patient: columns.PatientOption = None,
     time: columns.TimeOption = None,
+    group_column: GroupColumnOption = None,
     positive: columns.PositiveOption = None,
     scale: columns.ScaleOption = 1.0,
     separator: columns.SeparatorOption = None,
@@ -106,6 +108,7 @@ def answer(
         label=label,
         patient=patient,
         time=time,
+        group=group_column,
         positive=positive,
         scale=scale,
         separator=separator,

@@ -94,6 +94,7 @@ class TableOptions:
     client: str | None = None
     patient: str | None = None
     time: str | None = None
+    group: str | None = None
     positive: str | None = None
     scale: float = 1.0
     separator: str | None = None
@@ -114,7 +115,7 @@ class TableOptions:
         """A table's scores, or where an earlier assessment found them."""
         if path is None:
             return None
-        others = replace(self, client=None, patient=None, time=None)
+        others = replace(self, client=None, patient=None, time=None, group=None)
         columns = None if is_assessment(path) else others.for_reference(path)
         return as_reference(path, columns=columns, is_simulated=is_simulated)
 
@@ -122,13 +123,9 @@ class TableOptions:
         """The columns of a table whose labels, if any, nobody needs."""
         return self._chosen(path, self._open() - {LABEL}, ())
 
-    def _open(self) -> set[str]:
-        named = {SCORE: self.score, LABEL: self.label}
-        return {name for name, given in named.items() if given is None}
-
-    def _chosen(self, path: Path, unnamed: Collection[str], optional: Collection[str]) -> Columns:
-        """Columns by name, or by content where that is safe, which is then said."""
-        columns = Columns(
+    def as_named(self) -> Columns:
+        """The columns as they were named, whatever the table holds."""
+        return Columns(
             self.score or SCORE,
             self.label or LABEL,
             self.client,
@@ -137,8 +134,17 @@ class TableOptions:
             positive=self.positive,
             patient=self.patient,
             time=self.time,
+            group=self.group,
             scale=self.scale,
         )
+
+    def _open(self) -> set[str]:
+        named = {SCORE: self.score, LABEL: self.label}
+        return {name for name, given in named.items() if given is None}
+
+    def _chosen(self, path: Path, unnamed: Collection[str], optional: Collection[str]) -> Columns:
+        """Columns by name, or by content where that is safe, which is then said."""
+        columns = self.as_named()
         choice = choose_columns(path, columns, unnamed=unnamed, optional=optional)
         if choice.note and not self.quiet:
             err.print(choice.note, markup=False, soft_wrap=True)

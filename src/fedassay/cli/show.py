@@ -10,6 +10,7 @@ import typer
 from fedassay.assessment import Assessment
 from fedassay.cli import options
 from fedassay.cli.console import err, estimates_table
+from fedassay.cli.groups import groups_content, say_groups
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
 from fedassay.cli.sites import (
     SiteQuestions,
@@ -88,7 +89,7 @@ def show(
         check_output(plot_sites, file, plot, force=force)
         write_forest(assessment, plot_sites)
     asked = SiteQuestions.asked(thresholds, more, wanted, tau_prior)
-    between = sites_content(assessment.sites, asked) if as_json else {}
+    between = sites_content(assessment.sites, asked) | groups_content(assessment) if as_json else {}
     advice, advised = recalibration_of(assessment)
     ranges = {} if liar is None else _ranges(assessment, liar)
     moved = {"manipulation": {"rows": liar, "ranges": ranges}} if ranges else {}
@@ -127,6 +128,7 @@ def say_assessment(
         for reason in reasons(estimates):
             err.print(reason, style="red", markup=False, soft_wrap=True)
     say_sites(voice, assessment.sites, questions or SiteQuestions(assessment.thresholds))
+    say_groups(voice, assessment)
 
 
 def assessment_content(assessment: Assessment, more: Sequence[str] = ()) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import typer
 
 from fedassay.api import new_survey as make_survey
 from fedassay.cli import accounts, columns, options
+from fedassay.cli.groups import GroupColumnOption, GroupsOption, named_groups
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
 from fedassay.errors import SettingInvalid
 from fedassay.ledger import Status
@@ -54,6 +55,8 @@ def new_survey(
     separator: columns.SeparatorOption = None,
     decimal: columns.DecimalOption = ".",
     threshold: options.ThresholdOption = None,
+    group_column: GroupColumnOption = None,
+    groups: GroupsOption = None,
     minimum_reports: options.MinimumOption = None,
     colluders: options.ColludersOption = 0,
     smallest_cell: options.SmallestCellOption = None,
@@ -91,6 +94,9 @@ def new_survey(
       fedassay survey new --privacy distributed --epsilon 1 --clients 500 -o s.json
 
       fedassay survey new --privacy site --epsilon 1 --clients 8 --examples 40000 -o survey.json
+
+      fedassay survey new --privacy site --epsilon 1 --clients 8 --examples 40000
+        --group-column sex --groups F,M -o survey.json
 
       fedassay survey new --minimum-reports 5 --model model.bin -o survey.json
 
@@ -142,6 +148,7 @@ def new_survey(
             allow_empty=allow_empty,
             level_by_hash=level_by_hash,
             model_digest=None if model is None else options.file_digest(model),
+            groups=named_groups(group_column, groups),
         )
         survey = design_survey(request).survey
     if account is not None:
@@ -150,7 +157,7 @@ def new_survey(
     survey.save(output)
     voice = Voice(as_json, quiet)
     voice.say(
-        f"Wrote {output}: {survey.grid.cells:,} cells in {survey.hierarchy.levels} "
+        f"Wrote {output}: {survey.leaves:,} cells in {survey.hierarchy.levels} "
         f"level(s), fingerprint {survey.fingerprint.hex()[:12]}.\n{survey.guarantee.sentence()}"
     )
     if survey.smallest_cell and after is None and examples is None:
@@ -204,7 +211,7 @@ def show_survey(
     voice = Voice(as_json, quiet)
     levels = survey.hierarchy.levels
     voice.say(
-        f"{survey_file}: {survey.privacy.value} privacy, {survey.grid.cells:,} cells in "
+        f"{survey_file}: {survey.privacy.value} privacy, {survey.leaves:,} cells in "
         f"{levels} level(s), fingerprint {survey.fingerprint.hex()[:12]}.\n"
         f"Model: {survey.model_digest or 'any'}.\n"
         f"Decoded from {survey.minimum_reports:,} reports on.\n\n{survey.guarantee.sentence()}\n"

@@ -10,6 +10,7 @@ from fedassay.api_inputs import as_assessment
 from fedassay.assessment import Assessment
 from fedassay.cli import options
 from fedassay.cli.console import err, progress
+from fedassay.cli.groups import groups_content
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
 from fedassay.cli.show import assessment_content, say_assessment
 from fedassay.cli.sites import SiteQuestions, sites_content
@@ -305,5 +306,6 @@ def kept_content(kept: KeptTally) -> dict[str, Any]:
 def _estimates(assessment: Assessment) -> dict[str, Any]:
     content = assessment_content(assessment)
     between = sites_content(assessment.sites, SiteQuestions(assessment.thresholds))
+    between |= groups_content(assessment)
     shown = ("guarantee", "examples", "buckets", "estimates")
     return {**{name: content[name] for name in shown}, **between}

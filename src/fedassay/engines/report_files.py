@@ -20,7 +20,7 @@ from fedassay.randomness import Randomness
 from fedassay.sites.moment_words import moment_words
 from fedassay.survey import Survey
 from fedassay.tables.counts_file import read_counts
-from fedassay.tables.reading import Columns, Progress, count_file, count_patients_file
+from fedassay.tables.reading import Columns, Progress, count_patients_file, count_survey_file
 from fedassay.tables.split_rows import count_split_file, splits_rows
 from fedassay.tally import Tally, TallyBuilder
 from fedassay.wire import Message, messages
@@ -56,7 +56,7 @@ def answer_file(
         if counted is not None:
             counted(kept)
     else:
-        counts = count_file(path, columns, survey.grid, progress=progress)
+        counts = count_survey_file(path, columns, survey, progress=progress)
     return answer_counts(
         survey,
         counts,

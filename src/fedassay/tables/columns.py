@@ -28,6 +28,8 @@ class Columns:
     """Whose each row is, where patients are protected."""
     time: str | None = field(default=None, kw_only=True)
     """When each row was, where the latest of a patient count."""
+    group: str | None = field(default=None, kw_only=True)
+    """Which group each row is in, where groups are told apart."""
     scale: float = field(default=1.0, kw_only=True)
     """The score of certainty: 100 where scores are percentages."""
 
@@ -50,5 +52,5 @@ class Columns:
     @property
     def names(self) -> list[str]:
         """The columns to read."""
-        wanted = (self.score, self.label, self.client, self.patient, self.time)
+        wanted = (self.score, self.label, self.client, self.patient, self.time, self.group)
         return list(dict.fromkeys(name for name in wanted if name is not None))
