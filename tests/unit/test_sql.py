@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 import sqlglot
 
-from fedassay import Examples, Grid, Survey
+from fedassay import Examples, Grid, Hierarchy, Survey
 from fedassay.errors import SettingInvalid
+from fedassay.group_names import GroupNames
 from fedassay.mechanisms import Unit, UnitKind
 from fedassay.tables.sql import MOST_COMPARED_CELLS, Dialect, counts_query
 from tests.surveys import flat_survey, local_pair, local_survey
@@ -169,6 +170,13 @@ def test_every_dialect_reads_its_query(dialect: Dialect, grid: Grid) -> None:
 def test_what_no_query_can_count_is_refused(survey: Survey, dialect: str, said: str) -> None:
     with pytest.raises(SettingInvalid, match=said):
         counts_query(survey, dialect, table="scored")
+
+
+def test_groups_are_not_counted_by_a_query() -> None:
+    groups = GroupNames("ward", ("a", "b"))
+    grouped = replace(flat_survey(Grid.uniform(4)), hierarchy=Hierarchy.flat(16), groups=groups)
+    with pytest.raises(SettingInvalid, match="as for groups"):
+        counts_query(grouped, "duckdb", table="scored")
 
 
 def test_patients_are_not_counted_by_a_query() -> None:

@@ -25,11 +25,7 @@ _NOT_COUNTED = -1
 
 def read_counts(path: Path, survey: Survey) -> IntArray:
     """Counts per label and cell of a survey's grid, from the result of `counts_query`."""
-    if splits_rows(survey):
-        raise SettingInvalid(
-            "each row answers one of these two surveys by its number in the table; counts do not "
-            "say whose turn it is. Answer from the table, or make a survey with --steps 1."
-        )
+    require_plain_cells(survey)
     cells = survey.grid.cells
     counts = np.full((2, cells), _NOT_COUNTED, dtype=np.int64)
     for line, (label, cell, n) in _lines(path, most=2 * cells + 4):
@@ -64,6 +60,20 @@ def read_counts(path: Path, survey: Survey) -> IntArray:
             "Split the table over several clients."
         )
     return counts
+
+
+def require_plain_cells(survey: Survey) -> None:
+    """Raise unless counts per label and cell are all that a survey needs of a table."""
+    if splits_rows(survey):
+        raise SettingInvalid(
+            "each row answers one of these two surveys by its number in the table; counts do not "
+            "say whose turn it is. Answer from the table, or make a survey with --steps 1."
+        )
+    if survey.leaves != survey.grid.cells:
+        raise SettingInvalid(
+            "this survey has cells beside those of the scores, as for groups; a query counts "
+            "scores alone. Answer from the table: fedassay answer survey.json scores.parquet."
+        )
 
 
 _ASK_AGAIN = "Run the query of fedassay sql again, and export its whole result."

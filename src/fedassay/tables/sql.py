@@ -17,7 +17,7 @@ from fedassay.errors import SettingInvalid
 from fedassay.examples import FloatArray
 from fedassay.patient_rows import limits_patients
 from fedassay.survey import Survey
-from fedassay.tables.split_rows import splits_rows
+from fedassay.tables.counts_file import require_plain_cells
 
 MOST_COMPARED_CELLS = 2**12
 """A tree of comparisons over more cells is longer than warehouses read."""
@@ -159,11 +159,7 @@ def _check_survey(survey: Survey, dialect: Dialect) -> None:
             f"this survey protects {survey.unit}, and counts do not say whose rows they are. "
             "Answer from the table: fedassay answer survey.json scores.parquet."
         )
-    if splits_rows(survey):
-        raise SettingInvalid(
-            "each row answers one of these two surveys by its number in the table, which a "
-            "warehouse does not keep. Answer from the table, or make a survey with --steps 1."
-        )
+    require_plain_cells(survey)
     if _WORDS[dialect].place is None and dialect is not Dialect.DUCKDB:
         cells = survey.grid.cells
         if cells > MOST_COMPARED_CELLS:
