@@ -10,6 +10,7 @@ from fedassay.checks import shown, unknown
 from fedassay.errors import ColumnMissing, ColumnTypeInvalid, SettingInvalid, ValueMissing
 from fedassay.examples import FloatArray, IntArray
 from fedassay.extras import needed_for
+from fedassay.group_names import GroupNames
 from fedassay.tables.values import numbers
 
 Column = npt.ArrayLike
@@ -39,7 +40,7 @@ def name_of(value: object, what: str) -> str:
 
 
 def _from_table(data: Any, name: str, what: str) -> npt.NDArray[np.generic]:
-    names = _column_names(data)
+    names = column_names(data)
     if name not in names:
         raise ColumnMissing(unknown(name, names[:20], "a column of the table"))
     if isinstance(data, Mapping) or not hasattr(data, "column_names"):
@@ -48,7 +49,7 @@ def _from_table(data: Any, name: str, what: str) -> npt.NDArray[np.generic]:
     return np.concatenate([np.zeros(0), *(numbers(batch, name) for batch in batches)])
 
 
-def _column_names(data: Any) -> list[str]:
+def column_names(data: Any) -> list[str]:
     """The names of a table's columns: of a mapping, a pandas or polars frame, an Arrow table."""
     if isinstance(data, Mapping):
         return list(data)
@@ -120,6 +121,27 @@ def patient_codes(patients: Column, data: Any) -> IntArray:
     return client_codes(listed, None)[0]
 
 
+def groups_of(group: Column, data: Any) -> GroupNames:
+    """All groups of a column, by name; an array without a name is called "group".
+
+    >>> groups_of(["b", None, "a"], None).parts
+    ('a', 'b', '(missing)', '(unknown)')
+    """
+    _, values = client_codes(group, data)
+    return GroupNames.of(name_of(group, "group") if data is not None else "group", values)
+
+
+def group_codes(group: Column, data: Any, groups: GroupNames) -> IntArray:
+    """The number of each row's part.
+
+    >>> group_codes(["b", None, "a"], None, GroupNames("group", ("a",)))
+    array([2, 1, 0])
+    """
+    codes, values = client_codes(group, data)
+    parts: IntArray = groups.codes(values)[codes]
+    return parts
+
+
 def time_numbers(times: Column, data: Any) -> FloatArray:
     """When each row was, as numbers that rise with time; raises `ValueMissing` where one is not.
 
@@ -155,7 +177,7 @@ def _listed(values: Column, data: Any, what: str) -> Any:
     """A column of names or numbers, as given or by name out of a table."""
     if data is not None:
         name = name_of(values, what)
-        names = _column_names(data)
+        names = column_names(data)
         if name not in names:
             raise ColumnMissing(unknown(name, names[:20], "a column of the table"))
         values = data[name]
