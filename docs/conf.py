@@ -6,6 +6,7 @@ as they are written, with single backquotes for code.
 
 from importlib.metadata import version as installed
 from pathlib import Path
+from typing import Any
 
 from pygments.lexers.special import TextLexer
 from sphinx.application import Sphinx
@@ -77,9 +78,12 @@ def write_front(app: Sphinx, error: Exception | None) -> None:
         (Path(app.outdir) / "index.html").write_text(FRONT, "utf-8")
 
 
-def plain_bars(_app: Sphinx, _what: str, _name: str, _of: object, _o: object, lines: list[str]) -> None:
+def plain_bars(*given: Any) -> None:
     """Bars of absolute values stay bars; Sphinx would look for what to put in their place."""
-    lines[:] = [each if each.lstrip().startswith(">>>") else each.replace("|", r"\|") for each in lines]
+    lines: list[str] = given[-1]
+    lines[:] = [
+        line if line.lstrip().startswith(">>>") else line.replace("|", r"\|") for line in lines
+    ]
 
 
 def setup(app: Sphinx) -> None:
