@@ -15,7 +15,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 HOSPITALS = 4
-ROWS = 8000
+ROWS = 6000
 
 
 def make_tables(folder: Path, rows: int = ROWS) -> None:

@@ -107,12 +107,23 @@ def walk() -> None:
 def trust() -> None:
     """Who sees what under the four privacy models."""
     drawing = Drawing(860, 470, "Whom each privacy model trusts")
+    locked = "secure aggregation,\n"
     rows = [
-        ("secure", "exact counts", "only the exact sum", "secure aggregation, and that sums tell little"),
-        ("distributed", "counts + a share of noise", "only the noisy sum", "secure aggregation, and enough honest sites"),
+        ("secure", "exact counts", "only the exact sum", f"{locked}and that sums tell little"),
+        (
+            "distributed",
+            "counts + a share of noise",
+            "only the noisy sum",
+            f"{locked}and enough honest sites",
+        ),
         ("site", "counts + all of the noise", "each noisy report", "nobody beyond the site itself"),
-        ("local", "every row adds its own noise", "every noisy row", "nobody: every report protects itself"),
-    ]  # fmt: skip
+        (
+            "local",
+            "every row adds its own noise",
+            "every noisy row",
+            "nobody:\nevery report protects itself",
+        ),
+    ]
     for x, words in ((60, ""), (215, "what leaves"), (495, "what is seen"), (740, "whom to trust")):
         drawing.text(x, 24, words, font_weight="bold")
     for number, (name, leaves, seen, trusted) in enumerate(rows):
@@ -132,10 +143,7 @@ def trust() -> None:
             drawing.text(366, y + 51, "locked", size=13)
         drawing.box(410, y, 170, 92)
         drawing.text(495, y + 50, seen)
-        first, _, second = trusted.partition(", " if ", " in trusted else ": ")
-        drawing.text(
-            720, y + (50 if not second else 42), f"{first}\n{second}" if second else first, size=13
-        )
+        drawing.text(720, y + (42 if "\n" in trusted else 50), trusted, size=13)
     drawing.write("trust")
 
 

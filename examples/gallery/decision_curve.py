@@ -15,3 +15,4 @@ thresholds = [number / 50 for number in range(1, 31)]
 DecisionCurveDisplay.from_histogram(
     result.histogram(), thresholds=thresholds, name="the score", ax=ax
 )
+ax.set_xlim(0.0, 0.6)
