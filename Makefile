@@ -65,6 +65,7 @@ experiments: $(VENV)/.runtime  ## studies of accuracy; writes experiments/*.md
 	$(BIN)/python -m experiments.timing
 	$(BIN)/python -m experiments.smallest_cell
 	$(BIN)/python -m experiments.reconstruction
+	$(BIN)/python -m experiments.peers
 
 bench: $(VENV)/.bench  ## benchmarks against peers; writes benchmarks/README.md
 	$(BIN)/python -m benchmarks

@@ -39,7 +39,16 @@ def make_tables(folder: Path, rows: int = ROWS) -> None:
         rows_there = named.filter(hospital == number).drop(["hospital"])
         pq.write_table(rows_there, folder / f"hospital-{number}.parquet")
     pq.write_table(table.slice(0, 500), folder / "ward-3.parquet")
+    write_classes(generator, folder / "delays.parquet")
     write_export(table, folder / "export.csv")
+
+
+def write_classes(generator: np.random.Generator, path: Path, rows: int = 2000) -> None:
+    """Four probabilities a row, and a class that is drawn from them."""
+    matrix = generator.dirichlet([4.0, 3.0, 2.0, 1.0], rows)
+    drawn = (matrix.cumsum(axis=1) < generator.random((rows, 1))).sum(axis=1)
+    columns = {f"p{number}": matrix[:, number] for number in range(matrix.shape[1])}
+    pq.write_table(pa.table(columns | {"delay": np.minimum(drawn, 3)}), path)
 
 
 def write_export(table: pa.Table, path: Path) -> None:

@@ -18,18 +18,19 @@ from typing import Any
 
 import numpy as np
 
-from fedassay import Report, Unit, UnitKind, wire
+from fedassay import Grid, Report, Unit, UnitKind, wire
 from fedassay.calibration.calibrator import Calibrator, Method
 from fedassay.errors import FedassayError
 from fedassay.files import parse_json
 from fedassay.secagg import Roster, SecAggClient, SecAggServer, Terms, messages
 from fedassay.secagg.state import ClientState
 from fedassay.survey_json import survey_from_bytes
+from fedassay.survey_moments import SiteMoments
 from fedassay.tally import Tally, TallyBuilder
 from fedassay.tally_file import KeptTally
 from tests.secagg import Federation, members_of
 from tests.steps import first_local, first_shared, second_local, second_shared
-from tests.surveys import local_survey, site_survey, small_survey
+from tests.surveys import flat_survey, local_survey, site_survey, small_survey
 
 HEADER_BYTES = 40
 MACHINE_SHARE = 20
@@ -198,7 +199,10 @@ def _documents() -> list[Target]:
         seen.add(Report(sites.fingerprint, bytes([number]) * 16, own), name=name)
     tallies += (KeptTally(sites, seen.tally()).to_bytes(),)
     patients = replace(local, unit=Unit(UnitKind.PATIENT, 3))
-    asked = (tree, local, sites, patients, *stepped)
+    exact = flat_survey(Grid.nested(8))
+    merged = replace(exact, smallest_cell=10, minimum_reports=9)
+    moments = replace(merged, moments=SiteMoments(("roc_auc", "oe_ratio"), 16))
+    asked = (tree, local, sites, patients, merged, moments, *stepped)
     surveys = tuple(json.dumps(each.to_json()).encode() for each in asked)
     return [
         Target("terms", Terms.from_bytes, (terms.to_bytes(),), mutated),

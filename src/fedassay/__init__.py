@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         tally_answers,
         write_report,
     )
+    from fedassay.api_classes import simulate_classes
     from fedassay.assessment import Assessment
     from fedassay.calibration.calibrator import Calibrator, Method
     from fedassay.client import Answer, ClientPolicy
@@ -122,6 +123,7 @@ __all__ = [
     "plan",
     "planning",
     "simulate",
+    "simulate_classes",
     "sites",
     "tally_answers",
     "tracking",
@@ -141,6 +143,7 @@ _NAMES_OF = {
         "tally_answers",
         "write_report",
     ),
+    "fedassay.api_classes": ("simulate_classes",),
     "fedassay.assessment": ("Assessment",),
     "fedassay.calibration.calibrator": ("Calibrator", "Method"),
     "fedassay.client": ("Answer", "ClientPolicy"),

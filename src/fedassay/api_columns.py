@@ -39,7 +39,7 @@ def name_of(value: object, what: str) -> str:
 
 
 def _from_table(data: Any, name: str, what: str) -> npt.NDArray[np.generic]:
-    names = _column_names(data)
+    names = column_names(data)
     if name not in names:
         raise ColumnMissing(unknown(name, names[:20], "a column of the table"))
     if isinstance(data, Mapping) or not hasattr(data, "column_names"):
@@ -48,7 +48,7 @@ def _from_table(data: Any, name: str, what: str) -> npt.NDArray[np.generic]:
     return np.concatenate([np.zeros(0), *(numbers(batch, name) for batch in batches)])
 
 
-def _column_names(data: Any) -> list[str]:
+def column_names(data: Any) -> list[str]:
     """The names of a table's columns: of a mapping, a pandas or polars frame, an Arrow table."""
     if isinstance(data, Mapping):
         return list(data)
@@ -155,7 +155,7 @@ def _listed(values: Column, data: Any, what: str) -> Any:
     """A column of names or numbers, as given or by name out of a table."""
     if data is not None:
         name = name_of(values, what)
-        names = _column_names(data)
+        names = column_names(data)
         if name not in names:
             raise ColumnMissing(unknown(name, names[:20], "a column of the table"))
         values = data[name]

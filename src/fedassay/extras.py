@@ -16,12 +16,14 @@ EXTRAS: Mapping[str, str] = MappingProxyType(
         "dp_accounting": "accounting",
         "flwr": "flower",
         "httpx": "flower",
+        "lightgbm": "reproduction",
         "matplotlib": "all",
         "pyarrow": "all",
         "rich": "all",
         "scipy": "all",
         "sklearn": "sklearn",
         "typer": "all",
+        "xgboost": "reproduction",
     }
 )
 """By the name that is imported: the extra that brings it."""

@@ -125,6 +125,7 @@ def test_shared_and_local_noise_tell_nothing_of_sites(
     check_refused(run(*arguments, "--show-sites"), "secure privacy")
     check_refused(run(*arguments, "--site-moments"), "sums without noise")
     check_refused(run(*arguments, "--wanted", "roc_auc=0.8"), "Known: nothing")
+    check_refused(run(*arguments, "--tau-prior", "roc_auc=0.055,0.015"), "sites that may be seen")
 
 
 def test_what_is_printed_fits_80_columns_and_says_what_intervals_cover(

@@ -11,6 +11,7 @@ import pytest
 
 import fedassay
 from fedassay import calibration, ledger, mechanisms, metrics, secagg, sites, tracking
+from tests.blocks import read_blocks
 from tests.links import broken_links, broken_site_links, read_html
 from tests.tables import ROOT
 
@@ -92,6 +93,28 @@ def test_the_reference_has_every_public_name(site: Path, room: str) -> None:
     module: Any = ROOMS[room]
     names = {name for name in module.__all__ if not inspect.ismodule(getattr(module, name))}
     assert names - titles - {"__version__"} == set()
+
+
+def examples_of(value: object) -> str:
+    """Docstrings of a name and, of a class, of its methods."""
+    docs = [inspect.getdoc(value) or ""]
+    if inspect.isclass(value):
+        docs += [inspect.getdoc(each) or "" for name, each in vars(value).items() if name[0] != "_"]
+    return "\n".join(docs)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_public_name_has_an_example_that_is_executed(room: str) -> None:
+    page = ROOT / "docs" / "api" / f"{room}.md"
+    shown = "\n".join(block.text for block in read_blocks(page) if block.language == "python")
+    module: Any = ROOMS[room]
+    silent = [
+        name
+        for name in module.__all__
+        if inspect.isclass(getattr(module, name)) or inspect.isroutine(getattr(module, name))
+        if ">>>" not in examples_of(getattr(module, name)) and not re.search(rf"\b{name}\b", shown)
+    ]
+    assert silent == []
 
 
 @pytest.mark.parametrize("page", SOURCES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -20,6 +20,7 @@ NOT_MODULES = {
     "conftest",
     "docs",
     "fuzz",
+    "peers",
     "planted",
     "reached",
     "vectors",

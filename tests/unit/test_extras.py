@@ -14,7 +14,11 @@ from tests.tables import ROOT
 
 SOURCE = ROOT / "src" / "fedassay"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-IMPORTED_AS = {"scikit-learn": "sklearn", "dp-accounting": "dp_accounting"}
+IMPORTED_AS = {
+    "scikit-learn": "sklearn",
+    "dp-accounting": "dp_accounting",
+    "xgboost-cpu": "xgboost",
+}
 
 
 def imported(requirements: list[str]) -> set[str]:

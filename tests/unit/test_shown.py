@@ -7,7 +7,7 @@ import pytest
 from fedassay import ScoreHistogram
 from fedassay.errors import SettingInvalid
 from fedassay.presentation import aligned
-from fedassay.sites import SeenSites
+from fedassay.sites import PoolOptions, SeenSites, TauPrior
 from fedassay.sites.between import compared_metrics
 from fedassay.sites.shown import (
     BETWEEN_HEADER,
@@ -17,6 +17,8 @@ from fedassay.sites.shown import (
     covered,
     heterogeneity_json,
     site_rows,
+    sites_parts,
+    tau_priors,
     wanted_values,
 )
 from tests.tables import flights_by_carrier
@@ -72,6 +74,28 @@ def test_json_has_the_figures_by_their_names_and_what_must_be_said() -> None:
     one = heterogeneity_json(SeenSites(dict(list(SITES.histograms.items())[:1])))
     assert one["roc_auc"]["prediction_low"] is None
     assert one["roc_auc"]["notes"]
+
+
+def test_a_prior_for_tau_is_that_of_python_and_narrows_two_sites() -> None:
+    two = SeenSites(dict(list(SITES.histograms.items())[:2]))
+    priors = tau_priors(["roc_auc=0.055,0.015"])
+    assert priors == {"roc_auc": TauPrior()}
+    assert heterogeneity_json(two)["roc_auc"]["prediction_low"] is None
+    told = heterogeneity_json(two, priors=priors)
+    mine = two.heterogeneity("roc_auc", PoolOptions(prior=TauPrior()))
+    assert told["roc_auc"]["prediction_low"] == mine.prediction.low
+    assert any("0.055" in note for note in told["roc_auc"]["notes"])
+    assert told["oe_ratio"]["prediction_low"] is None
+    assert any("A prior for tau" in str(part) for part in sites_parts(two, priors=priors))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["roc_auc", "roc_auc=0.05", "=0.05,0.01", "auc=0.05,0.01", "roc_auc=0,1", "ks=a,b"],
+)
+def test_a_prior_needs_a_metric_a_mean_and_an_sd(wrong: str) -> None:
+    with pytest.raises(SettingInvalid):
+        tau_priors([wrong])
 
 
 @pytest.mark.parametrize("wrong", ["roc_auc", "0.8", "=0.8", "auc=0.8", "roc_auc=high"])

@@ -124,13 +124,9 @@ class TableOptions:
         """The columns of a table whose labels, if any, nobody needs."""
         return self._chosen(path, self._open() - {LABEL}, ())
 
-    def _open(self) -> set[str]:
-        named = {SCORE: self.score, LABEL: self.label}
-        return {name for name, given in named.items() if given is None}
-
-    def _chosen(self, path: Path, unnamed: Collection[str], optional: Collection[str]) -> Columns:
-        """Columns by name, or by content where that is safe, which is then said."""
-        columns = Columns(
+    def as_named(self) -> Columns:
+        """The columns as they were named, whatever the table holds."""
+        return Columns(
             self.score or SCORE,
             self.label or LABEL,
             self.client,
@@ -141,6 +137,14 @@ class TableOptions:
             time=self.time,
             scale=self.scale,
         )
+
+    def _open(self) -> set[str]:
+        named = {SCORE: self.score, LABEL: self.label}
+        return {name for name, given in named.items() if given is None}
+
+    def _chosen(self, path: Path, unnamed: Collection[str], optional: Collection[str]) -> Columns:
+        """Columns by name, or by content where that is safe, which is then said."""
+        columns = self.as_named()
         choice = choose_columns(path, columns, unnamed=unnamed, optional=optional)
         if choice.note and not self.quiet:
             err.print(choice.note, markup=False, soft_wrap=True)

@@ -13,6 +13,7 @@ from fedassay.cli.console import err, estimates_table
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
 from fedassay.cli.sites import (
     SiteQuestions,
+    TauPriorOption,
     WantedOption,
     recalibration_of,
     say_sites,
@@ -38,6 +39,7 @@ def show(
     threshold: options.ThresholdOption = None,
     metric: options.MetricOption = None,
     wanted: WantedOption = None,
+    tau_prior: TauPriorOption = None,
     plot_sites: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw a forest plot of ROC AUC by site.")
     ] = None,
@@ -85,7 +87,7 @@ def show(
     if plot_sites is not None:
         check_output(plot_sites, file, plot, force=force)
         write_forest(assessment, plot_sites)
-    asked = SiteQuestions.asked(thresholds, more, wanted)
+    asked = SiteQuestions.asked(thresholds, more, wanted, tau_prior)
     between = sites_content(assessment.sites, asked) if as_json else {}
     advice, advised = recalibration_of(assessment)
     ranges = {} if liar is None else _ranges(assessment, liar)

@@ -11,10 +11,11 @@ import numpy as np
 import typer
 
 from fedassay.assessment import Assessment
-from fedassay.cli import columns, options
+from fedassay.cli import classes, columns, options
 from fedassay.cli.console import err, estimates_table, plain, progress
+from fedassay.cli.held_out import calibrate_half, calibration_json, print_calibration
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
-from fedassay.cli.sites import SiteQuestions, WantedOption, say_sites, sites_content
+from fedassay.cli.sites import SiteQuestions, TauPriorOption, WantedOption, say_sites, sites_content
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.estimate import Estimate
 from fedassay.estimate_json import estimates_json
@@ -38,7 +39,6 @@ from fedassay.planning.search import (
 from fedassay.randomness import SimulatedRandomness
 from fedassay.report.charts import write_plots
 from fedassay.report.page import write_report
-from fedassay.simulation.heldout import HeldOut, held_out, split_clients
 from fedassay.simulation.simulate import (
     check_sites,
     counted_rows,
@@ -75,12 +75,15 @@ _EXAMPLES = """
   fedassay simulate scores.csv --preset paper --buckets 50 --out result/
 
   fedassay simulate scores.csv --privacy distributed --epsilon 1 --steps 2
+
+  fedassay simulate classes.csv --scores 'p*' --label y --privacy distributed --epsilon 1
 """
 
 
 def simulate_command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Scored table: CSV or Parquet.")],
     score: columns.ScoreOption = None,
+    scores: classes.ScoresOption = None,
     label: columns.LabelOption = None,
     client: columns.ClientOption = None,
     patient: columns.PatientOption = None,
@@ -114,6 +117,7 @@ def simulate_command(
     smallest_cell: options.SmallestCellOption = None,
     sum_only: options.SumOnlyOption = False,
     wanted: WantedOption = None,
+    tau_prior: TauPriorOption = None,
     show_sites: Annotated[
         bool,
         typer.Option(
@@ -129,6 +133,7 @@ def simulate_command(
             rich_help_panel=options.SHAPE,
         ),
     ] = None,
+    class_design: classes.ClassDesignOption = None,
     reference: options.ReferenceOption = None,
     preset: options.PresetOption = Preset.DEFAULT,
     steps: options.StepsOption = Steps.AUTO,
@@ -173,6 +178,49 @@ def simulate_command(
         decimal=decimal,
         quiet=quiet,
     )
+    if classes.are_asked(scores, class_design):
+        classes.simulate_classes_command(
+            classes.ClassQuestion(
+                file=file,
+                scores=scores or "",
+                design=class_design,
+                tables=tables,
+                trials=trials,
+                seed=seed,
+                each_client=each_client,
+                out_dir=out_dir,
+                unit=Unit(unit, max_examples, keep),
+                request={
+                    "privacy": privacy,
+                    "epsilon": options.fraction_option(epsilon, "epsilon"),
+                    "positive_rate": positive_rate,
+                    "preset": preset,
+                    "steps": steps,
+                    "levels": levels,
+                    "height": height,
+                    "fanout": fanout,
+                    "budget": options.parse_budget(budget),
+                    "buckets": buckets,
+                    "minimum_reports": minimum_reports,
+                    "colluders": colluders,
+                    "smallest_cell": simulated_smallest(preset, height, smallest_cell),
+                    "sum_only": sum_only,
+                },
+                of_one_score={
+                    "--score": score,
+                    "--threshold": threshold,
+                    "--metric": metric,
+                    "--positive": positive,
+                    "--calibrate": calibrate,
+                    "--reference": reference,
+                    "--show-sites": show_sites,
+                    "--wanted": wanted,
+                    "--site-moments": site_moments,
+                },
+            ),
+            voice,
+        )
+        return
     chosen = tables.for_table(file)
     with progress("reading rows", row_count(file)) as advance:
         cohort = read_clients(file, chosen, progress=advance)
@@ -203,7 +251,7 @@ def simulate_command(
     check_sites(privacy, cohort)
     if show_sites:
         check_shown(request, cohort)
-    asked = SiteQuestions.asked(thresholds, more, wanted)
+    asked = SiteQuestions.asked(thresholds, more, wanted, tau_prior)
     moments = adds_moments(request, cohort, site_moments)
     if not (show_sites or moments or (privacy is Privacy.SITE and not sum_only)):
         asked.fitting(None)
@@ -288,46 +336,6 @@ def run_trials(
             results.append(last.estimates() | {name: last[name] for name in more})
             after_trial(last)
     return results, last
-
-
-def calibrate_half(request: SurveyRequest, cohort: ScoredClients, *, seed: int | None) -> HeldOut:
-    """Survey a random half of the clients for a calibrator, and test it on the other's rows."""
-    split, noise = np.random.SeedSequence(seed, spawn_key=(2**30,)).spawn(2)
-    fitting, testing = split_clients(cohort, np.random.default_rng(split))
-    half = replace(
-        request,
-        clients=fitting.clients,
-        examples=counted_rows(fitting, request.unit, is_local=request.privacy.is_local),
-        minimum_reports=None
-        if request.minimum_reports is None
-        else min(request.minimum_reports, fitting.clients),
-    )
-    return held_out(design_survey(half), fitting, testing, randomness=SimulatedRandomness(noise))
-
-
-def calibration_json(tested: HeldOut) -> dict[str, Any]:
-    """What a held-out calibration found, in JSON's terms."""
-    return {
-        "method": tested.calibrator.method.value,
-        "reason": tested.calibrator.reason,
-        "fitting_clients": tested.fitting_clients,
-        "held_out_rows": tested.rows,
-        "bins": 20,
-        "before": tested.before,
-        "after": tested.after,
-    }
-
-
-def print_calibration(voice: Voice, tested: HeldOut) -> None:
-    """Print errors before and after on the held-out rows."""
-    voice.say(
-        f"\nCalibration ({tested.calibrator.method.value}) fitted on {tested.fitting_clients:,} "
-        f"clients, tested on the other {tested.rows:,} rows, ECE with 20 bins:"
-    )
-    for name, before in tested.before.items():
-        voice.say(f"  {name:<9} {before:.5f} -> {tested.after[name]:.5f}")
-    if not voice.quiet:
-        err.print(tested.calibrator.reason, markup=False, soft_wrap=True)
 
 
 def save_results(folder: Path, content: dict[str, Any], assessment: Assessment) -> None:

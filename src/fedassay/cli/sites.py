@@ -13,11 +13,13 @@ from fedassay.cli.outputs import Voice
 from fedassay.errors import SettingInvalid
 from fedassay.estimate_json import estimates_json
 from fedassay.sites.between import BetweenSites, SeenSites
+from fedassay.sites.predictive import TauPrior
 from fedassay.sites.shown import (
     advice_json,
     advice_lines,
     heterogeneity_json,
     sites_parts,
+    tau_priors,
     wanted_values,
 )
 
@@ -30,6 +32,15 @@ WantedOption = Annotated[
         rich_help_panel=options.FIGURES,
     ),
 ]
+TauPriorOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tau-prior",
+        metavar="METRIC=M,SD",
+        help="What others found of how sites differ, such as roc_auc=0.055,0.015; repeatable.",
+        rich_help_panel=options.FIGURES,
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +50,19 @@ class SiteQuestions:
     thresholds: tuple[float, ...] = ()
     more: tuple[str, ...] = ()
     wanted: Mapping[str, float] = field(default_factory=dict)
+    priors: Mapping[str, TauPrior] = field(default_factory=dict)
 
     @classmethod
     def asked(
-        cls, thresholds: tuple[float, ...], more: Sequence[str], wanted: Sequence[str] | None
+        cls,
+        thresholds: tuple[float, ...],
+        more: Sequence[str],
+        wanted: Sequence[str] | None,
+        priors: Sequence[str] | None = None,
     ) -> "SiteQuestions":
         """From the options of a command."""
-        return cls(thresholds, tuple(more), wanted_values(wanted or (), thresholds))
+        goals = wanted_values(wanted or (), thresholds)
+        return cls(thresholds, tuple(more), goals, tau_priors(priors or ()))
 
     def fitting(self, sites: BetweenSites | None) -> "SiteQuestions":
         """What these sites can answer; a wanted value that none can is refused."""
@@ -59,6 +76,11 @@ class SiteQuestions:
                     f"cannot be told; found it wanted. Known: {', '.join(known) or 'nothing'}. "
                     "Ask with privacy site."
                 )
+        if self.priors:
+            raise SettingInvalid(
+                "a prior for tau needs sites that may be seen; here they may not. "
+                "Leave --tau-prior out, or ask with privacy site."
+            )
         return SiteQuestions(self.thresholds, (), self.wanted)
 
 
@@ -71,7 +93,7 @@ def sites_content(sites: BetweenSites | None, questions: SiteQuestions) -> dict[
     if isinstance(sites, SeenSites):
         found = sites.estimates(asked.thresholds, asked.more)
         content["sites"] = {name: estimates_json(estimates) for name, estimates in found.items()}
-    content["heterogeneity"] = heterogeneity_json(sites, asked.more, asked.wanted)
+    content["heterogeneity"] = heterogeneity_json(sites, asked.more, asked.wanted, asked.priors)
     return content
 
 
@@ -80,7 +102,7 @@ def say_sites(voice: Voice, sites: BetweenSites | None, questions: SiteQuestions
     asked = questions.fitting(sites)
     if voice.as_json or voice.quiet:
         return
-    for part in sites_parts(sites, asked.more, asked.wanted):
+    for part in sites_parts(sites, asked.more, asked.wanted, asked.priors):
         voice.say()
         voice.say(part if isinstance(part, str) else figures_table(*part))
 

@@ -26,6 +26,7 @@ _FEW_BUCKETS = 2**11
 _PARTS = 8
 # What is possible at the ends lies so many standard deviations away.
 _ROOM = 1.5
+_EVERYBODY, _POSITIVES = (1.0, 1.0), (0.0, 1.0)
 
 
 def brier(histogram: ScoreHistogram) -> Estimate:
@@ -52,6 +53,20 @@ def log_loss(histogram: ScoreHistogram) -> Estimate:
     require_histogram(histogram)
     estimate = _mean_loss(without_empty_ends(histogram), _logs, ends=True)
     # It has no largest value: half of it either way says nothing any more.
+    return unless_too_coarse(estimate, "log loss", 2.0 * abs(estimate.value))
+
+
+def positive_log_loss(histogram: ScoreHistogram) -> Estimate:
+    """The mean of -log of the score over positives alone, as a log loss of many classes has it.
+
+    Negatives count for nothing but what they tell about the ends (`end_buckets.end_loss`).
+
+    >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    >>> round(positive_log_loss(h).value, 3)
+    0.636
+    """
+    require_histogram(histogram)
+    estimate = _mean_loss(without_empty_ends(histogram), _logs, ends=True, of=_POSITIVES)
     return unless_too_coarse(estimate, "log loss", 2.0 * abs(estimate.value))
 
 
@@ -154,26 +169,35 @@ class _Losses:
 
 
 def _mean_loss(
-    histogram: ScoreHistogram, losses: Callable[[FloatArray], _Losses], *, ends: bool = False
+    histogram: ScoreHistogram,
+    losses: Callable[[FloatArray], _Losses],
+    *,
+    ends: bool = False,
+    of: tuple[float, float] = _EVERYBODY,
 ) -> Estimate:
     """The average of a loss whose mean and range over any bucket are known.
 
-    With `ends` it is a logarithm, and rows that contradict an end bucket are read apart.
+    With `ends` it is a logarithm, and rows that contradict an end bucket are read apart. `of` is
+    what rows of each label count.
     """
-    total = histogram.total
-    undefined = why_undefined(histogram, np.ones_like(histogram.counts), "examples")
+    counted = np.array(of)[:, None]
+    weights = np.broadcast_to(counted, histogram.counts.shape)
+    total = float((counted * histogram.counts).sum())
+    who = "examples" if of == _EVERYBODY else "positives"
+    undefined = why_undefined(histogram, weights, who)
     if undefined is not None:
         return undefined
     over = losses(histogram.edges)
     contradicted = {(1, 0): end_loss(histogram, 1), (0, -1): end_loss(histogram, 0)} if ends else {}
     for place, end in contradicted.items():
         over.mean[place] = end.likely
-    even = float((histogram.counts * over.mean).sum() / total)
-    value, slopes = even, over.mean.copy()
+    even = float((counted * histogram.counts * over.mean).sum() / total)
+    value, slopes = even, counted * over.mean
     if histogram.smooth and histogram.buckets <= _FEW_BUCKETS:
         fine = losses(histogram.refined(_PARTS)[0]).mean.reshape(2, -1, _PARTS)
         for place, end in contradicted.items():
             fine[place] = end.likely
+        fine *= counted[..., None]
 
         def sums(counts: FloatArray) -> FloatArray:
             pieces = replace(histogram, counts=counts).parts(_PARTS)
@@ -183,14 +207,14 @@ def _mean_loss(
         value = float(sums(histogram.counts).sum() / total)
         slopes = gradient_of_buckets(histogram, sums)
     for (label, bucket), end in contradicted.items():
-        slopes[1 - label] += float(histogram.counts[label, bucket]) * end.slopes
-    counts, noise_sd = np.maximum(histogram.counts, 0.0), cell_noise_sd(histogram)
+        slopes[1 - label] += of[label] * float(histogram.counts[label, bucket]) * end.slopes
+    counts, noise_sd = counted * np.maximum(histogram.counts, 0.0), cell_noise_sd(histogram)
     # For even scores in a bucket -log varies by 1 at most, however far it reaches.
     chance = (counts * np.minimum((over.high - over.low) ** 2 / 12.0, 1.0)).sum()
-    spikes = (clear_spikes(histogram) * np.minimum(over.high - over.low, 1.0)) ** 2 / 12.0
+    spikes = (counted * clear_spikes(histogram) * np.minimum(over.high - over.low, 1.0)) ** 2 / 12.0
     loose = chance + spikes.sum()
     open_at = [
-        (max(float(histogram.counts[place]), 0.0) + noise_sd) * end.room
+        of[place[0]] * (max(float(histogram.counts[place]), 0.0) + noise_sd) * end.room
         for place, end in contradicted.items()
     ]
     at_ends = sum(open_at) / _ROOM
@@ -198,7 +222,7 @@ def _mean_loss(
     return counts_estimate(
         histogram,
         value,
-        (slopes - value) / total,
+        (slopes - value * weights) / total,
         binning_bound=float((counts * furthest).sum() / total) + abs(value - even),
         binning_sd=hypot(sqrt(float(loose)), at_ends) / total + abs(value - even) / 3.0,
     )

@@ -18,8 +18,10 @@ from fedassay.survey import Survey
 _SEED = 0
 
 
-def rehearsed(request: SurveyRequest, first: Survey, model: ScoreHistogram) -> Survey:
-    """The second survey that would follow if scores lie as the model says.
+def rehearsed(
+    request: SurveyRequest, first: Survey, model: ScoreHistogram, *, thorough: bool = True
+) -> Survey:
+    """The second survey that would follow if scores lie as the model says, or quickly one like it.
 
     >>> from fractions import Fraction
     >>> from fedassay.mechanisms import Privacy
@@ -31,7 +33,7 @@ def rehearsed(request: SurveyRequest, first: Survey, model: ScoreHistogram) -> S
     pilot = expected_pilot(
         first, on_grid(model, first.grid), clients=float(expected_reports(request))
     )
-    return second_for(pilot, request.thresholds)
+    return second_for(pilot, request.thresholds, thorough=thorough)
 
 
 def two_step_error(request: SurveyRequest, scorer: Scorer) -> float:

@@ -19,6 +19,7 @@ from fedassay.planning.forecast import (
     expected_histogram,
     expected_reports,
     model_for,
+    scaled,
 )
 from fedassay.planning.request import SurveyRequest
 from fedassay.planning.score_model import binormal, from_reference
@@ -28,6 +29,7 @@ from fedassay.survey import Survey
 # far its log-odds are off). Scores of rare events crowd near 0, and so do scores that are no
 # probabilities.
 _FEWEST = 20
+_MANY = 1e9
 _UNKNOWN = (
     (0.3, 0.75, 0.0),
     (0.3, 0.9, 0.0),
@@ -98,15 +100,16 @@ class Scorer:
         thresholds = request.thresholds or (0.2, 0.5, 0.8)
         if len(thresholds) > 3:
             thresholds = tuple(np.quantile(thresholds, (0.2, 0.5, 0.8), method="nearest"))
-        models = tuple(_models(request))
+        examples = expected_examples(request)
+        models = _models(request)
         return cls(
             float(expected_reports(request)),
             _SEEN if isinstance(request.reference, Examples) else _UNSEEN,
             request.reference is not None,
             thresholds,
-            models,
-            tuple(roc_auc(model) for model in models),
-            tuple(_rates(model, thresholds) for model in models),
+            tuple(scaled(model, examples) for model in models),
+            tuple(_area(model) for model in models),
+            tuple(_true_rates(model, thresholds) for model in models),
         )
 
     def candidate(self, survey: Survey) -> Candidate:
@@ -163,25 +166,34 @@ class Scorer:
         return float(np.log(table).mean())
 
 
-def _models(request: SurveyRequest) -> list[ScoreHistogram]:
+def _models(request: SurveyRequest) -> tuple[ScoreHistogram, ...]:
+    """What the scores may be like, of very many examples: their true values are known for good."""
     rate, auc = request.positive_rate, request.auc
     if isinstance(request.reference, Examples):
-        return [
-            from_reference(half, examples=expected_examples(request), positive_rate=rate)
-            for half in _halves(request.reference)
-        ]
+        return _from_halves(request.reference, rate)
     if request.reference is not None:
-        return [model_for(request)]
+        return (scaled(model_for(request), _MANY),)
     described = [(rate or usual, auc or likely, shift) for usual, likely, shift in _UNKNOWN]
-    return [
-        binormal(
-            examples=expected_examples(request), positive_rate=some_rate, auc=some_auc, shift=shift
-        )
-        for some_rate, some_auc, shift in dict.fromkeys(described)
-    ]
+    return tuple(_binormal(*each) for each in dict.fromkeys(described))
+
+
+@lru_cache(maxsize=64)
+def _binormal(rate: float, auc: float, shift: float) -> ScoreHistogram:
+    return binormal(examples=_MANY, positive_rate=rate, auc=auc, shift=shift)
 
 
 @lru_cache(maxsize=2)
+def _from_halves(reference: Examples, rate: float | None) -> tuple[ScoreHistogram, ...]:
+    return tuple(
+        from_reference(half, examples=_MANY, positive_rate=rate) for half in _halves(reference)
+    )
+
+
+@lru_cache(maxsize=64)
+def _area(model: ScoreHistogram) -> Estimate:
+    return roc_auc(model)
+
+
 def _halves(reference: Examples) -> tuple[Examples, ...]:
     """Two random halves: a survey whose bias vanishes by luck in one shows it in the other."""
     order = np.random.default_rng(0).permutation(len(reference))
@@ -190,7 +202,12 @@ def _halves(reference: Examples) -> tuple[Examples, ...]:
     return halves if enough else (reference,)
 
 
-def _rates(histogram: ScoreHistogram, thresholds: Sequence[float]) -> tuple[Estimate, ...]:
+@lru_cache(maxsize=64)
+def _true_rates(model: ScoreHistogram, thresholds: tuple[float, ...]) -> tuple[Estimate, ...]:
+    return _rates(model, thresholds)
+
+
+def _rates(histogram: ScoreHistogram, thresholds: tuple[float, ...]) -> tuple[Estimate, ...]:
     return tuple(
         metric(histogram, threshold)
         for threshold in thresholds

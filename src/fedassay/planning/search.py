@@ -5,6 +5,7 @@ Every candidate is scored by the closed form of `forecast`.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf, log
 
 from fedassay.checks import require_type
@@ -32,14 +33,19 @@ from fedassay.planning.second_survey import second_like
 from fedassay.survey import Survey
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SurveyDesign:
     """A survey, and how its tally will be read."""
 
     survey: Survey
     decode_options: DecodeOptions
-    second: Survey | None = None
-    """What may follow a first survey of two, to plan with: it is chosen when the first is in."""
+    rehearse: Callable[[], Survey] | None = None
+    """Makes `second`; None where no second survey follows."""
+
+    @cached_property
+    def second(self) -> Survey | None:
+        """What may follow a first survey of two, to plan with: it is chosen when that is in."""
+        return None if self.rehearse is None else self.rehearse()
 
     def __post_init__(self) -> None:
         require_type(self.survey, Survey, "a design's survey", "Use design_survey(request).")
@@ -67,7 +73,7 @@ def design_survey(request: SurveyRequest) -> SurveyDesign:
     >>> design_survey(SurveyRequest(minimum_reports=5)).survey.minimum_reports
     5
     """
-    return _design(request, _best)
+    return _design(request, _best, thorough=True)
 
 
 def quick_design(request: SurveyRequest, *, near: SurveyDesign | None = None) -> SurveyDesign:
@@ -76,12 +82,12 @@ def quick_design(request: SurveyRequest, *, near: SurveyDesign | None = None) ->
     >>> quick_design(SurveyRequest(minimum_reports=5)).survey.minimum_reports
     5
     """
-    cells = None if near is None or near.second is not None else near.survey.grid.cells
-    return _design(request, lambda asked, scorer: _quick(asked, scorer, cells))
+    cells = None if near is None or near.rehearse is not None else near.survey.grid.cells
+    return _design(request, lambda asked, scorer: _quick(asked, scorer, cells), thorough=False)
 
 
 def _design(
-    request: SurveyRequest, choose: Callable[[SurveyRequest, Scorer], Survey]
+    request: SurveyRequest, choose: Callable[[SurveyRequest, Scorer], Survey], *, thorough: bool
 ) -> SurveyDesign:
     check_request(request)
     decode_options = decode_options_for(request.preset, request.buckets)
@@ -93,10 +99,14 @@ def _design(
         grid = _exact_grid(request)
         return SurveyDesign(build_survey(request, grid, Hierarchy.flat(grid.cells)), decode_options)
     scorer = Scorer.for_request(request)
-    if _steps(request, scorer) is Steps.TWO:
-        first = first_survey(request)
-        return SurveyDesign(first, decode_options, rehearsed(request, first, model_for(request)))
-    return SurveyDesign(choose(request, scorer), decode_options)
+    if _steps(request, scorer) is Steps.ONE:
+        return SurveyDesign(choose(request, scorer), decode_options)
+    first = first_survey(request)
+    return SurveyDesign(
+        first,
+        decode_options,
+        lambda: rehearsed(request, first, model_for(request), thorough=thorough),
+    )
 
 
 def rebuilt_design(request: SurveyRequest, like: SurveyDesign) -> SurveyDesign:
@@ -106,10 +116,11 @@ def rebuilt_design(request: SurveyRequest, like: SurveyDesign) -> SurveyDesign:
     >>> rebuilt_design(request, design_survey(request)).survey.minimum_reports
     5
     """
-    if like.second is None:
+    second = like.second
+    if second is None:
         return SurveyDesign(rebuilt_survey(request, like.survey), like.decode_options)
     first = first_survey(request)
-    return SurveyDesign(first, like.decode_options, second_like(like.second, first))
+    return SurveyDesign(first, like.decode_options, lambda: second_like(second, first))
 
 
 def steps_for(request: SurveyRequest) -> Steps:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil, floor, inf, log10, sqrt
+from math import ceil, floor, inf, log, log10, sqrt
 
 from fedassay.checks import require_number
 from fedassay.client import CEILING
@@ -106,7 +106,7 @@ def clients_needed(request: SurveyRequest, target: Target) -> int:
     )
     if clients is None:
         raise TargetImpossible(_no_clients(with_clients(MAX_CLIENTS), target))
-    return _rounded_up(clients)
+    return round(clients)
 
 
 def rows_needed(request: SurveyRequest, target: Target) -> int:
@@ -125,7 +125,7 @@ def rows_needed(request: SurveyRequest, target: Target) -> int:
     )
     if rows is None:
         raise TargetImpossible(_no_rows(with_rows(MAX_CLIENTS), target))
-    return _rounded_up(rows)
+    return round(rows)
 
 
 def epsilon_needed(request: SurveyRequest, target: Target) -> Fraction:
@@ -164,6 +164,11 @@ class _Range:
     step: float
     whole: bool = False
 
+    def rounded_up(self, number: float) -> float:
+        """To three digits, not beyond the largest."""
+        rounded = _rounded_up(number) if self.whole else float(_three_digits(number))
+        return min(rounded, self.largest)
+
 
 def _smallest(
     with_number: Callable[[float], SurveyRequest], target: Target, within: _Range
@@ -177,19 +182,18 @@ def _smallest(
     # However many rows there are, the model's own value is the same.
     truth = named_metric(scaled(model, _MANY), target.metric)
 
-    def misses(shape: SurveyDesign, number: float) -> bool:
+    def excess(shape: SurveyDesign, number: float) -> float:
+        """The log of how many times too large the error is."""
         asked = with_number(number)
         design = rebuilt_design(asked, shape)
         expected = predicted(asked, design, target.metric, model=model, truth=truth)
-        return expected.error_quantile(PLANNED) > target.error
+        return log(max(expected.error_quantile(PLANNED), 1e-300) / target.error)
+
+    def misses(shape: SurveyDesign, number: float) -> bool:
+        return excess(shape, number) > 0.0
 
     def enough(shape: SurveyDesign, low: float) -> float:
-        high = within.largest
-        while high > low * 1.002 + within.whole:
-            middle = sqrt(low * high)
-            middle = round(middle) if within.whole else middle
-            low, high = (middle, high) if misses(shape, middle) else (low, middle)
-        return high
+        return _crossing(lambda number: excess(shape, number), low, within)
 
     number, best = min(max(within.start, within.smallest), within.largest), inf
     steps, shape = None, None
@@ -211,10 +215,41 @@ def _smallest(
     if best == inf:
         return None
     # The survey that will be handed out was chosen with more care: it must do, too.
-    shape = design_survey(with_number(best))
-    if not misses(shape, best):
-        return best
-    return None if misses(shape, within.largest) else enough(shape, best)
+    number = within.rounded_up(best)
+    for _ in range(_ROUNDS):
+        shape = design_survey(with_number(number))
+        if not misses(shape, number):
+            break
+        if misses(shape, within.largest):
+            return None
+        number = within.rounded_up(enough(shape, number))
+    return number
+
+
+def _crossing(excess: Callable[[float], float], low: float, within: _Range) -> float:
+    """Where a falling error meets its target, from above; errors fall like powers of numbers.
+
+    Regula falsi in logarithms, halved where one end stays (Illinois).
+    """
+    high = within.largest
+    above, below = excess(low), excess(high)
+    if above <= 0.0:
+        return low
+    kept = 0
+    while high > low * 1.002 + within.whole:
+        # With hardly any clients there is no answer, and no finite error.
+        share = above / (above - below) if above < inf else 0.5
+        middle = low * (high / low) ** min(max(share, 0.01), 0.99)
+        if within.whole:
+            middle = min(max(round(middle), low + 1), high - 1)
+        found = excess(middle)
+        if found > 0.0:
+            low, above = middle, found
+            below, kept = (below / 2.0, 1) if kept > 0 else (below, 1)
+        else:
+            high, below = middle, found
+            above, kept = (above / 2.0, -1) if kept < 0 else (above, -1)
+    return high
 
 
 def detectable_difference(expected: ErrorForecast, power: float) -> float:

@@ -10,6 +10,7 @@ from fedassay.files import parse_fraction
 from fedassay.metrics.named import check_metric, metric_at
 from fedassay.sites.between import BetweenSites, SeenSites, compared_metrics
 from fedassay.sites.heterogeneity import Heterogeneity
+from fedassay.sites.predictive import TauPrior
 from fedassay.sites.random_effects import PoolOptions
 from fedassay.sites.recalibration_advice import Change, RecalibrationAdvice
 
@@ -75,8 +76,9 @@ def between_lines(
         f"Of {most} sites with an effect{f' ({fewer})' if fewer else ''}; tau of roc_auc is on the "
         "logit scale, of oe_ratio on that of logarithms."
     ]
+    by_metric = {each.metric: each for each in found}
     for metric, value in wanted.items():
-        chance = sites.heterogeneity(metric).chance(value)
+        chance = by_metric[metric].chance(value)
         shown = "not known" if isnan(chance) else f"{100.0 * chance:.0f} %"
         lines.append(f"{metric}: the chance that a new site reaches {value:g} is {shown}.")
     notes = dict.fromkeys(note for each in found for note in each.notes)
@@ -109,6 +111,7 @@ def sites_parts(
     sites: BetweenSites | None,
     more: Sequence[str] = (),
     wanted: Mapping[str, float] | None = None,
+    priors: Mapping[str, TauPrior] | None = None,
 ) -> list[str | Table]:
     """All that is printed about sites below a table of pooled figures, from top to bottom.
 
@@ -121,7 +124,7 @@ def sites_parts(
     if isinstance(sites, SeenSites):
         parts += [SITES_ABOVE, (SITE_HEADER, site_rows(sites))]
     goals = wanted or {}
-    found = [sites.heterogeneity(metric) for metric in compared_metrics(sites, (*more, *goals))]
+    found = _pooled(sites, (*more, *goals), priors or {})
     below = between_lines(sites, found, goals)
     return [*parts, BETWEEN_ABOVE, (BETWEEN_HEADER, between_rows(found)), "\n".join(below)]
 
@@ -146,11 +149,42 @@ def wanted_values(texts: Sequence[str], thresholds: Sequence[float] = ()) -> dic
     return wanted
 
 
+def tau_priors(texts: Sequence[str]) -> dict[str, TauPrior]:
+    """Read priors for tau, such as roc_auc=0.055,0.015: mean and sd on the metric's own scale.
+
+    >>> tau_priors(["roc_auc=0.055,0.015"])
+    {'roc_auc': TauPrior(mean=0.055, sd=0.015, metric='roc_auc')}
+    """
+    priors = {}
+    for text in texts:
+        metric, _, numbers = text.rpartition("=")
+        mean, comma, sd = numbers.partition(",")
+        if not metric or not comma:
+            raise SettingInvalid(
+                "a prior for tau is a metric, its mean and its sd, such as roc_auc=0.055,0.015; "
+                f"found {text[:40]!r}."
+            )
+        check_metric(metric)
+        first, second = (parse_fraction(each, "a prior for tau") for each in (mean, sd))
+        priors[metric] = TauPrior(float(first), float(second), metric)
+    return priors
+
+
+def _pooled(
+    sites: BetweenSites, more: Sequence[str], priors: Mapping[str, TauPrior]
+) -> list[Heterogeneity]:
+    """What differs between sites by metric, with the priors that were given."""
+    return [
+        sites.heterogeneity(metric, PoolOptions(prior=priors[metric]) if metric in priors else None)
+        for metric in compared_metrics(sites, (*more, *priors))
+    ]
+
+
 def heterogeneity_json(
     sites: BetweenSites,
     more: Sequence[str] = (),
     wanted: Mapping[str, float] | None = None,
-    options: PoolOptions | None = None,
+    priors: Mapping[str, TauPrior] | None = None,
 ) -> dict[str, dict[str, Any]]:
     """What differs between sites by metric, with what must be said of it.
 
@@ -159,8 +193,8 @@ def heterogeneity_json(
     """
     goals = wanted or {}
     content = {}
-    for metric in compared_metrics(sites, (*more, *goals)):
-        found = sites.heterogeneity(metric, options)
+    for found in _pooled(sites, (*more, *goals), priors or {}):
+        metric = found.metric
         content[metric] = {
             **found.to_json(),
             "notes": list(found.notes),

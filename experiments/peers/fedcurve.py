@@ -1,0 +1,105 @@
+"""ROC curves from private quantiles (Xu and Cormode 2025, arXiv 2510.04979).
+
+Whom to trust: secure aggregation, as ours under distributed privacy. Each class has a tree of
+counts of its own, epsilon split evenly over its levels, discrete Laplace noise, made consistent.
+Its quantiles at even fractions, joined by a monotone cubic, are the class's distribution.
+"""
+
+from collections.abc import Sequence
+from math import ceil, exp, log
+
+import numpy as np
+from scipy.interpolate import PchipInterpolator
+
+from experiments.peers.roc import RocCurve
+from fedassay.examples import FloatArray, IntArray
+
+SETTINGS = tuple((quantiles, fanout) for quantiles in (8, 32, 128) for fanout in (2, 4))
+"""Quantiles and fan-outs: of these six the best one counts."""
+_APART = 1e-12
+_PIECES = 64
+
+
+def height_of(quantiles: int, fanout: int) -> int:
+    """Two levels more than quantiles need, as the publication has it.
+
+    >>> height_of(8, 2)
+    5
+    """
+    return ceil(round(log(quantiles, fanout), 9)) + 2
+
+
+def fedcurve(
+    leaves: IntArray,
+    *,
+    quantiles: int,
+    fanout: int,
+    epsilon: float,
+    generator: np.random.Generator,
+) -> RocCurve:
+    """The curve of counts by label x leaf, where leaves are those of the tree."""
+    height = height_of(quantiles, fanout)
+    fractions = np.linspace(0.0, 1.0, quantiles)
+    found = []
+    for each in leaves:
+        levels = [each.reshape(fanout**level, -1).sum(axis=1) for level in range(1, height + 1)]
+        noises = [discrete_laplace(epsilon / height, len(level), generator) for level in levels]
+        noisy = [level + noise for level, noise in zip(levels, noises, strict=True)]
+        found.append(quantile_edges(consistent(noisy, fanout), fractions))
+    places = _between(np.unique(np.concatenate([[0.0, 1.0], *found])))
+    fpr, tpr = (1.0 - _distribution(edges, fractions, places) for edges in found)
+    return RocCurve.through(fpr, tpr)
+
+
+def discrete_laplace(epsilon: float, size: int, generator: np.random.Generator) -> IntArray:
+    """The difference of two geometric draws: P(k) proportional to e^(-epsilon |k|)."""
+    one, other = generator.geometric(1.0 - exp(-epsilon), (2, size))
+    difference: IntArray = one - other
+    return difference
+
+
+def consistent(levels: Sequence[IntArray], fanout: int) -> list[FloatArray]:
+    """Levels by least squares from all of them, with noise alike (Hay et al. 2010)."""
+    means = [np.asarray(levels[-1], dtype=np.float64)]
+    for size, level in enumerate(reversed(levels[:-1]), start=2):
+        own = (fanout**size - fanout ** (size - 1)) / (fanout**size - 1)
+        below = means[0].reshape(-1, fanout).sum(axis=1)
+        means.insert(0, own * level + (1.0 - own) * below)
+    agreed = means[:1]
+    for mean in means[1:]:
+        gap = agreed[-1] - mean.reshape(-1, fanout).sum(axis=1)
+        agreed.append(mean + np.repeat(gap / fanout, fanout))
+    return agreed
+
+
+def quantile_edges(levels: Sequence[FloatArray], fractions: FloatArray) -> FloatArray:
+    """The left edge of the leaf that each fraction leads to, from the top down.
+
+    On the way a node below zero counts as empty.
+    """
+    fanout, total = len(levels[0]), float(levels[0].sum())
+    wanted = fractions * total
+    node = np.zeros(len(fractions), dtype=np.int64)
+    for level in levels:
+        node = node * fanout
+        for _ in range(fanout - 1):
+            size = np.maximum(level[node], 0.0)
+            goes_on = (wanted > size) & (node % fanout < fanout - 1)
+            wanted = np.where(goes_on, wanted - size, wanted)
+            node = np.where(goes_on, node + 1, node)
+    edges: FloatArray = node / len(levels[-1])
+    return edges
+
+
+def _distribution(edges: FloatArray, fractions: FloatArray, places: FloatArray) -> FloatArray:
+    # Quantiles that coincide are drawn apart by less than any score: a step.
+    apart = edges + _APART * np.arange(len(edges))
+    inside: FloatArray = PchipInterpolator(apart, fractions)(np.clip(places, apart[0], apart[-1]))
+    return np.where(places < apart[0], 0.0, np.where(places > apart[-1], 1.0, inside))
+
+
+def _between(edges: FloatArray) -> FloatArray:
+    """Edges, a hair beyond each, and places between: where the curve is drawn."""
+    share = np.arange(_PIECES) / _PIECES
+    inner = (edges[:-1, None] + np.diff(edges)[:, None] * share).ravel()
+    return np.unique(np.concatenate([inner, edges, edges + 1e-9]))
