@@ -34,7 +34,9 @@ def make_tables(folder: Path, rows: int = ROWS) -> None:
     pq.write_table(train, folder / "train.parquet")
     named = table.append_column("hospital", pa.array([f"hospital {each}" for each in hospital]))
     named = named.append_column("patient_id", patient)
-    pyarrow.csv.write_csv(named.drop(["patient_id"]), folder / "scores.csv")
+    sex = pa.array(generator.choice(["F", "M"], rows))
+    listed = named.drop(["patient_id"]).append_column("sex", sex)
+    pyarrow.csv.write_csv(listed, folder / "scores.csv")
     for number in range(1, HOSPITALS + 1):
         rows_there = named.filter(hospital == number).drop(["hospital"])
         pq.write_table(rows_there, folder / f"hospital-{number}.parquet")

@@ -34,7 +34,10 @@ ELSEWHERE = {
     "export FLWR_HOME": "tests/endtoend/test_flower.py",
 }
 # Of these the commands of other programs come between, and another test walks through them.
-WALKS = {"four-hospitals.md": "tests/unit/test_flower_docs.py"}
+WALKS = {
+    "four-hospitals.md": "tests/unit/test_flower_docs.py",
+    "warehouse.md": "tests/endtoend/test_cli_sql.py",
+}
 
 
 def languages() -> set[str]:

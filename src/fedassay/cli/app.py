@@ -22,6 +22,7 @@ from fedassay.cli.report import report
 from fedassay.cli.reproduce import reproduce_command
 from fedassay.cli.show import show
 from fedassay.cli.simulate import simulate_command
+from fedassay.cli.sql import sql
 from fedassay.cli.survey import new_survey, show_survey
 from fedassay.cli.tally import merge, tally
 from fedassay.cli.track import track_app
@@ -32,7 +33,7 @@ _TRY, _ASK, _ADD = "Try, and plan", "Ask, and answer", "Add up"
 _READ, _DECIDE, _PAPER = "Read", "Decide", "The paper"
 _STORY = (
     *("demo", "simulate", "plan"),
-    *("survey", "answer", "federation", "ledger"),
+    *("survey", "answer", "sql", "federation", "ledger"),
     *("tally", "merge", "withdraw"),
     *("show", "report"),
     *("check", "compare", "track", "calibrate", "apply"),
@@ -66,6 +67,7 @@ app.command("simulate", rich_help_panel=_TRY)(simulate_command)
 app.command("plan", rich_help_panel=_TRY)(plan)
 app.add_typer(survey_app, name="survey", rich_help_panel=_ASK)
 app.command("answer", rich_help_panel=_ASK)(answer)
+app.command("sql", rich_help_panel=_ASK)(sql)
 app.add_typer(federation_app, name="federation", rich_help_panel=_ASK)
 app.add_typer(ledger_app, name="ledger", rich_help_panel=_ASK)
 app.command("tally", rich_help_panel=_ADD)(tally)
