@@ -1,4 +1,4 @@
-"""Write docs/results.md, and its small figures, from folders that `fedassay reproduce` wrote.
+"""Write docs/paper-results.md, and its small figures, from folders that `fedassay reproduce` wrote.
 
     fedassay reproduce all --out reproduction/
     python -m experiments.reproduced reproduction/
@@ -27,7 +27,7 @@ from fedassay.reproduction.plots import draw
 from fedassay.reproduction.results import Point, points_from
 from fedassay.reproduction.settings import BINS, BUCKETS
 
-PAGE = ROOT / "docs" / "results.md"
+PAGE = ROOT / "docs" / "paper-results.md"
 PICTURES = ROOT / "docs" / "figures"
 COLOURS = 32
 _COMMON = ("format", "quick", "settings", "data")
