@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from fedassay.classes.rows import ClassRows
-from fedassay.classes.temperature import slope_bits
+from fedassay.classes.temperature import rounded_slopes
 from fedassay.examples import Examples, FloatArray, IntArray
 from fedassay.grid import Grid
 from fedassay.randomness import Randomness
@@ -31,7 +31,7 @@ class PartKind(Enum):
     CONFUSION = "confusion"
     """The row's class and the most probable one."""
     TEMPERATURE = "temperature"
-    """One bit about the slope of the row's log loss, at a temperature that it draws."""
+    """The slope of the row's log loss, rounded, at a temperature that it draws."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ def part_examples(part: Part, rows: ClassRows, *, randomness: Randomness) -> Exa
             pairs = rows.labels * rows.classes + rows.predicted
             return Examples(np.zeros(len(rows)), (pairs + 0.5) / rows.classes**2)
         case PartKind.TEMPERATURE:
-            return slope_bits(rows, randomness=randomness)
+            return rounded_slopes(rows, randomness=randomness)
 
 
 def own_grid(grid: Grid, classes: int) -> Grid:
