@@ -187,6 +187,7 @@ def simulate_command(
                 seed=seed,
                 each_client=each_client,
                 out_dir=out_dir,
+                calibrate=calibrate,
                 unit=Unit(unit, max_examples, keep),
                 request={
                     "privacy": privacy,
@@ -209,7 +210,6 @@ def simulate_command(
                     "--threshold": threshold,
                     "--metric": metric,
                     "--positive": positive,
-                    "--calibrate": calibrate,
                     "--reference": reference,
                     "--show-sites": show_sites,
                     "--wanted": wanted,
