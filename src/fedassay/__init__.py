@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from fedassay import calibration, errors, ledger, metrics, planning, sites, tracking
     from fedassay.api import (
         answer,
-        load,
         new_survey,
         plan,
         simulate,
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
         write_report,
     )
     from fedassay.api_classes import simulate_classes
+    from fedassay.api_files import load
+    from fedassay.api_pairs import tally_pair
     from fedassay.assessment import Assessment
     from fedassay.calibration.calibrator import Calibrator, Method
     from fedassay.client import Answer, ClientPolicy
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from fedassay.estimate import Estimate, Interval, NotEnoughData, TooCoarse
     from fedassay.examples import Examples
     from fedassay.grid import Grid
+    from fedassay.groups.gaps import compare_groups
     from fedassay.hierarchy import Hierarchy, Interleaved
     from fedassay.histogram import ScoreHistogram
     from fedassay.ledger import Budget, Ledger, LedgerAccount, Part, Window
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
         Unit,
         UnitKind,
     )
+    from fedassay.paired.assessment import PairedAssessment
     from fedassay.planning.plan import Plan
     from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest
     from fedassay.planning.search import SurveyDesign
@@ -91,6 +94,7 @@ __all__ = [
     "Method",
     "NotEnoughData",
     "OneLevel",
+    "PairedAssessment",
     "Part",
     "Plan",
     "Polya",
@@ -115,6 +119,7 @@ __all__ = [
     "calibration",
     "check",
     "compare",
+    "compare_groups",
     "errors",
     "ledger",
     "load",
@@ -126,6 +131,7 @@ __all__ = [
     "simulate_classes",
     "sites",
     "tally_answers",
+    "tally_pair",
     "tracking",
     "write_report",
 ]
@@ -136,7 +142,6 @@ _NAMES_OF = {
     "fractions": ("Fraction",),
     "fedassay.api": (
         "answer",
-        "load",
         "new_survey",
         "plan",
         "simulate",
@@ -144,6 +149,8 @@ _NAMES_OF = {
         "write_report",
     ),
     "fedassay.api_classes": ("simulate_classes",),
+    "fedassay.api_files": ("load",),
+    "fedassay.api_pairs": ("tally_pair",),
     "fedassay.assessment": ("Assessment",),
     "fedassay.calibration.calibrator": ("Calibrator", "Method"),
     "fedassay.client": ("Answer", "ClientPolicy"),
@@ -154,6 +161,7 @@ _NAMES_OF = {
     "fedassay.estimate": ("Estimate", "Interval", "NotEnoughData", "TooCoarse"),
     "fedassay.examples": ("Examples",),
     "fedassay.grid": ("Grid",),
+    "fedassay.groups.gaps": ("compare_groups",),
     "fedassay.hierarchy": ("Hierarchy", "Interleaved"),
     "fedassay.histogram": ("ScoreHistogram",),
     "fedassay.ledger": ("Budget", "Ledger", "LedgerAccount", "Part", "Window"),
@@ -168,6 +176,7 @@ _NAMES_OF = {
         "Unit",
         "UnitKind",
     ),
+    "fedassay.paired.assessment": ("PairedAssessment",),
     "fedassay.planning.plan": ("Plan",),
     "fedassay.planning.request": ("LevelChoice", "Preset", "Steps", "SurveyRequest"),
     "fedassay.planning.search": ("SurveyDesign",),

@@ -10,6 +10,7 @@ from fedassay.checks import shown, unknown
 from fedassay.errors import ColumnMissing, ColumnTypeInvalid, SettingInvalid, ValueMissing
 from fedassay.examples import FloatArray, IntArray
 from fedassay.extras import needed_for
+from fedassay.group_names import GroupNames
 from fedassay.tables.values import numbers
 
 Column = npt.ArrayLike
@@ -118,6 +119,27 @@ def patient_codes(patients: Column, data: Any) -> IntArray:
     listed = _listed(patients, data, "patients")
     _require_values(listed, "patient")
     return client_codes(listed, None)[0]
+
+
+def groups_of(group: Column, data: Any) -> GroupNames:
+    """All groups of a column, by name; an array without a name is called "group".
+
+    >>> groups_of(["b", None, "a"], None).parts
+    ('a', 'b', '(missing)', '(unknown)')
+    """
+    _, values = client_codes(group, data)
+    return GroupNames.of(name_of(group, "group") if data is not None else "group", values)
+
+
+def group_codes(group: Column, data: Any, groups: GroupNames) -> IntArray:
+    """The number of each row's part.
+
+    >>> group_codes(["b", None, "a"], None, GroupNames("group", ("a",)))
+    array([2, 1, 0])
+    """
+    codes, values = client_codes(group, data)
+    parts: IntArray = groups.codes(values)[codes]
+    return parts
 
 
 def time_numbers(times: Column, data: Any) -> FloatArray:

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -11,33 +10,26 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from fedassay.api_columns import Column, client_codes, column, name_of, patient_codes, time_numbers
+from fedassay.api_columns import column
 from fedassay.assessment import ASSESSMENT_FORMATS, Assessment
 from fedassay.checks import choice, require_thresholds, require_whole, shown, unknown
 from fedassay.errors import (
     FileInvalid,
-    LabelInvalid,
     SettingInvalid,
 )
 from fedassay.estimate_json import estimates_json
 from fedassay.examples import (
-    MOST_NAMED,
     Examples,
     FloatArray,
-    IntArray,
-    ScoredClients,
     checked_scores,
-    client_names,
 )
 from fedassay.files import as_path, parse_fraction, read_json
+from fedassay.group_names import GroupNames, group_name
 from fedassay.mechanisms import Keep, Privacy, Unit, UnitKind
 from fedassay.planning.boundaries import reference_from
-from fedassay.planning.first_survey import first_grid
 from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest
-from fedassay.planning.second_survey import second_survey
 from fedassay.report.material import ReportDetails
-from fedassay.survey import MAX_CLIENTS, Survey
-from fedassay.tables.reading import Columns, read_clients, read_reference
+from fedassay.tables.reading import Columns, read_reference
 
 Number = int | float | Fraction | Decimal | str
 
@@ -72,6 +64,8 @@ class SurveySettings(TypedDict, total=False):
     site_moments: bool
     """Under secure privacy: whether sites add up moments of their metrics; their spread shows."""
     model_digest: str
+    groups: GroupNames | Mapping[str, Sequence[object]]
+    """Groups that are told apart: {"sex": ["F", "M"]}."""
 
 
 class ReportWords(TypedDict, total=False):
@@ -90,69 +84,7 @@ class NewSurveySettings(SurveySettings, total=False):
 
     after: Assessment | str | Path
     """The assessment of a first survey, or its file: makes the second one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Labels and scores as the door takes them: columns, or names of columns in `data`."""
-
-    y_true: Column
-    y_score: Column
-    data: Any = None
-    patients: Column | None = None
-    """Whose each row is, where patients are protected."""
-    times: Column | None = None
-    """When each row was, where the latest of a patient count."""
-
-    @property
-    def path(self) -> Path | None:
-        """The file that holds the table, where `data` names one."""
-        return as_path(self.data) if isinstance(self.data, str | os.PathLike) else None
-
-    @property
-    def columns(self) -> Columns:
-        """The names of the columns."""
-        return Columns(
-            name_of(self.y_score, "y_score"),
-            name_of(self.y_true, "y_true"),
-            patient=None if self.patients is None else name_of(self.patients, "patients"),
-            time=None if self.times is None else name_of(self.times, "times"),
-        )
-
-    def patient_numbers(self) -> IntArray | None:
-        """The number of each row's patient; a missing one is refused."""
-        return None if self.patients is None else patient_codes(self.patients, self.data)
-
-    def time_numbers(self) -> FloatArray | None:
-        """When each row was, as numbers that rise with time; a missing one is refused."""
-        return None if self.times is None else time_numbers(self.times, self.data)
-
-    def examples(self) -> Examples:
-        """The rows, checked."""
-        if self.path is not None:
-            return read_clients(self.path, self.columns).examples
-        labels = column(self.y_true, self.data, "y_true")
-        return Examples(labels, column(self.y_score, self.data, "y_score")).require_rows()
-
-    def scored_clients(self, clients: Column | None) -> ScoredClients:
-        """The rows with the client that holds each."""
-        if self.path is not None:
-            names = self.columns
-            owner = None if clients is None else name_of(clients, "clients")
-            return read_clients(self.path, replace(names, client=owner))
-        examples = self.examples()
-        patients, times = self.patient_numbers(), self.time_numbers()
-        if clients is None:
-            return ScoredClients(examples, None, len(examples), (), patients, times)
-        codes, called = client_codes(clients, self.data)
-        if len(codes) != len(examples):
-            raise LabelInvalid(
-                f"there must be one client per row; found {len(codes)} clients and "
-                f"{len(examples)} rows. Pass columns of the same table."
-            )
-        count = len(called)
-        names_kept = client_names(called) if count <= MOST_NAMED else ()
-        return ScoredClients(examples, codes, count, names_kept, patients, times)
+    paired: bool | Sequence[str]  # of two models on the same rows; or what these are called
 
 
 def survey_request(
@@ -180,6 +112,8 @@ def survey_request(
         asked["dropouts"] = as_fraction(asked["dropouts"], "the share of dropouts")
     if "reference" in asked:
         asked["reference"] = as_reference(asked["reference"], is_simulated=is_simulated)
+    if "groups" in asked:
+        asked["groups"] = as_groups(asked["groups"])
     return SurveyRequest(
         **asked
         | {
@@ -235,6 +169,27 @@ def as_unit(unit: UnitKind | Unit | str, max_examples: int, keep: Keep | str = K
         return unit
     most = require_whole(max_examples, "max_examples", 1)
     return Unit(choice(UnitKind, unit, "unit"), most, choice(Keep, keep, "keep"))
+
+
+def as_groups(groups: GroupNames | Mapping[str, Sequence[object]]) -> GroupNames:
+    """The one column that tells groups apart, with its values.
+
+    >>> as_groups({"sex": ["F", "M"]})
+    GroupNames(column='sex', names=('F', 'M'))
+    """
+    if isinstance(groups, GroupNames):
+        return groups
+    given: Any = groups
+    if not isinstance(given, Mapping) or len(given) != 1:
+        raise SettingInvalid(
+            'a survey tells the groups of one column apart: {"sex": ["F", "M"]}; found '
+            f"{shown(groups)}. An example is in one group of each column: a second column is "
+            "another survey with an epsilon of its own, or one with both columns' values joined."
+        )
+    ((name, values),) = groups.items()
+    if isinstance(values, str):
+        raise SettingInvalid(f"groups are a list of values; found {shown(values)}. Write [...].")
+    return GroupNames(name, tuple(map(group_name, values)))
 
 
 def as_thresholds(thresholds: float | Iterable[float]) -> tuple[float, ...]:
@@ -348,28 +303,3 @@ def _follows(written: dict[str, Any], assessment: Assessment) -> bool:
         ):
             return False
     return True
-
-
-def follow_up(
-    first: Assessment, others: list[str], thresholds: tuple[float, ...], clients: int | None
-) -> Survey:
-    """The survey that follows a first one, whose settings it keeps."""
-    if others:
-        raise SettingInvalid(
-            "a second survey keeps what the first one said, but for thresholds and clients; "
-            f"found {', '.join(others)}. Leave that out."
-        )
-    if clients is not None:
-        require_whole(clients, "clients", 1, MAX_CLIENTS)
-    edges = first.survey.grid.edges
-    off = [threshold for threshold in thresholds if threshold not in edges]
-    if off:
-        raise SettingInvalid(
-            f"a second survey has the cells of the first, which have no edge at {off[0]:g}. Name "
-            "thresholds with the first survey; others are read between edges, without naming them."
-        )
-    # Those that the first survey was told are the edges that it has besides its usual ones.
-    told = set(edges.tolist()) - set(first_grid().edges.tolist())
-    read = {each for each in first.thresholds if each in edges}
-    wanted = thresholds or tuple(sorted(told | read))
-    return second_survey(first.survey, first.tally, thresholds=wanted, clients=clients)

@@ -26,6 +26,7 @@ from fedassay.patient_rows import limited_rows, limits_patients
 from fedassay.randomness import Randomness
 from fedassay.report_ids import REPORT_ID_BYTES
 from fedassay.survey import Survey
+from fedassay.survey_cells import count_rows
 from fedassay.wire import (
     Message,
     Report,
@@ -104,10 +105,10 @@ class ClientPolicy:
         self._check_epsilon(survey)
         self._check_crowd(survey)
         most = most_cells(survey.privacy)
-        if survey.grid.cells > most:
+        if survey.leaves > most:
             raise SurveyRefused(
                 f"this client answers {survey.privacy.value} surveys of at most {most:,} cells; "
-                f"this one has {survey.grid.cells:,}. Start a survey with fewer cells."
+                f"this one has {survey.leaves:,}. Start a survey with fewer cells."
             )
         check_draws(survey)
         if self.model_digests and survey.model_digest not in self.model_digests:
@@ -228,7 +229,7 @@ def answer(
     require_type(policy, ClientPolicy, "a client's policy", "Pass ClientPolicy().")
     policy.check(survey)
     examples = limited_rows(survey, examples, patients=patients, times=times, randomness=randomness)
-    counts = survey.grid.count(rows_in_turn(survey, examples, client_id))
+    counts = count_rows(survey, rows_in_turn(survey, examples, client_id))
     return answer_counts(
         survey,
         counts,

@@ -17,12 +17,14 @@ from fedassay.noise import (
     DenseNoise,
     NoiseModel,
     NoNoise,
+    PartNoise,
     PrefixNoise,
     TreeNoise,
 )
-from fedassay.published import published
+from fedassay.published import MergedTally, published
 from fedassay.reconcile import Observed, fit_leaves, prefix_leaves, reconcile
 from fedassay.survey import Survey
+from fedassay.survey_cells import all_parts
 from fedassay.survey_steps import SecondOfTwo
 from fedassay.tally import Tally
 
@@ -111,7 +113,34 @@ def decode_counters(
     if survey.is_exact and not isinstance(survey.level_policy, OneLevel):
         seen = published(survey, tally)
         leaves = seen.per_level(survey)[-1].astype(np.float64)
+        if not isinstance(seen, MergedTally):
+            leaves = all_parts(survey, leaves)
         return ScoreHistogram(seen.edges(survey), leaves, NoNoise(), decode_options.smooth)
+    leaves, noise = decode_leaves(survey, tally, decode_options=decode_options)
+    if survey.groups is not None:
+        leaves, noise = (
+            all_parts(survey, leaves),
+            PartNoise(noise, len(survey.groups.parts), None),
+        )
+    return ScoreHistogram(survey.grid.edges, leaves, noise, decode_options.smooth)
+
+
+def decode_leaves(
+    survey: Survey, tally: Tally, *, decode_options: DecodeOptions
+) -> tuple[FloatArray, NoiseModel]:
+    """Unbiased counts per label and leaf, of however few reports, with their noise.
+
+    >>> from fractions import Fraction
+    >>> from fedassay.grid import Grid
+    >>> from fedassay.mechanisms import Polya, Privacy
+    >>> survey = Survey(
+    ...     privacy=Privacy.SITE, grid=Grid.uniform(2), hierarchy=Hierarchy.flat(2),
+    ...     mechanisms=(Polya(Fraction(1), 1, 1),), minimum_reports=5,
+    ... )
+    >>> tally = Tally(survey.fingerprint, (1,), np.array([30, 10, 0, 20]))
+    >>> decode_leaves(survey, tally, decode_options=DecodeOptions())[0].tolist()
+    [[30.0, 10.0], [0.0, 20.0]]
+    """
     levels = range(survey.hierarchy.levels)
     values = tuple(
         debiased(survey, tally, level, clients=tally.clients(survey)) for level in levels
@@ -139,7 +168,7 @@ def decode_counters(
         leaves, noise = join_levels(
             survey, values, variances(agreed), decode_options=decode_options, total=total
         )
-    return ScoreHistogram(survey.grid.edges, leaves, noise, decode_options.smooth)
+    return leaves, noise
 
 
 def require_enough(survey: Survey, tally: Tally) -> None:

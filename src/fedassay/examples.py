@@ -16,6 +16,7 @@ from fedassay.errors import (
     SettingInvalid,
     ValueMissing,
 )
+from fedassay.group_names import GroupNames
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -39,6 +40,8 @@ class Examples:
 
     labels: LabelArray
     scores: FloatArray
+    groups: IntArray | None
+    """The number of each row's part of `GroupNames.parts`, where rows are told apart by groups."""
 
     def __init__(self, y_true: npt.ArrayLike, y_score: npt.ArrayLike) -> None:
         scores = checked_scores(y_score)
@@ -48,17 +51,30 @@ class Examples:
                 f"there must be one label per score; found {len(labels)} labels and "
                 f"{len(scores)} scores. Pass columns of the same table."
             )
-        self._hold(labels, scores)
+        self._hold(labels, scores, None)
 
-    def _hold(self, labels: LabelArray, scores: FloatArray) -> None:
-        for name, column in (("labels", labels), ("scores", scores)):
-            column.flags.writeable = False
+    def _hold(self, labels: LabelArray, scores: FloatArray, groups: IntArray | None) -> None:
+        for name, column in (("labels", labels), ("scores", scores), ("groups", groups)):
+            if column is not None:
+                column.flags.writeable = False
             object.__setattr__(self, name, column)
+
+    def in_groups(self, codes: IntArray) -> "Examples":
+        """The same rows, each with the number of its group."""
+        if len(codes) != len(self):
+            raise SettingInvalid(
+                f"there must be one group per row; found {len(codes)} groups and {len(self)} rows. "
+                "Pass columns of the same table."
+            )
+        grouped = object.__new__(Examples)
+        grouped._hold(self.labels, self.scores, codes.copy())
+        return grouped
 
     def rows(self, index: slice | npt.NDArray[np.generic]) -> "Examples":
         """Some of these rows, by position or mask; they were checked before."""
         chosen = object.__new__(Examples)
-        chosen._hold(self.labels[index], self.scores[index])
+        groups = None if self.groups is None else self.groups[index]
+        chosen._hold(self.labels[index], self.scores[index], groups)
         return chosen
 
     def __repr__(self) -> str:
@@ -95,6 +111,8 @@ class ScoredClients:
     """The number of each row's patient, where the table says whose it is."""
     time_of_row: FloatArray | None = None
     """When each row was, as numbers that rise with time."""
+    groups: GroupNames | None = None
+    """What the groups of the rows are called, where the rows are in groups."""
 
     def __post_init__(self) -> None:
         require_type(

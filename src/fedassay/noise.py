@@ -241,6 +241,46 @@ class PrefixNoise:
         return growth if self.local_epsilon is None else growth**2
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PartNoise:
+    """The noise of one part of the leaves, or of all parts added up cell by cell."""
+
+    leaves: NoiseModel
+    """Of all leaves: the cells of the first part, then those of the next."""
+    parts: int
+    part: int | None
+    """Which part; None for all together."""
+
+    @property
+    def is_zero(self) -> bool:
+        """As for the leaves."""
+        return self.leaves.is_zero
+
+    def variance(self, weights: FloatArray) -> float:
+        """Give the leaves of the part, or of all, the weights of its cells."""
+        return self.leaves.variance(self._on_leaves(weights))
+
+    def covariances(self, weights: FloatArray) -> FloatArray:
+        """The same for several sums."""
+        return self.leaves.covariances(self._on_leaves(weights))
+
+    def _on_leaves(self, weights: FloatArray) -> FloatArray:
+        spread = np.zeros((*weights.shape[:-1], self.parts, weights.shape[-1]))
+        spread[..., slice(None) if self.part is None else self.part, :] = (
+            weights[..., np.newaxis, :] if self.part is None else weights
+        )
+        return spread.reshape(*weights.shape[:-1], -1)
+
+    @property
+    def local_epsilon(self) -> float | None:
+        """As for the leaves."""
+        return self.leaves.local_epsilon
+
+    def reports_for(self, growth: float) -> float:
+        """As for the leaves."""
+        return self.leaves.reports_for(growth)
+
+
 def _table_variance(table: FloatArray | None, weights: FloatArray) -> float:
     """How much a sum varies over tables drawn from one population, their size given."""
     if table is None:

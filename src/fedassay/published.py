@@ -14,9 +14,14 @@ import numpy as np
 from fedassay.errors import FileInvalid, SettingInvalid, TooFewRows
 from fedassay.examples import FloatArray, IntArray
 from fedassay.files import Fields
+from fedassay.group_names import GroupNames
 from fedassay.nesting import publishable_edges
 from fedassay.survey import Survey
+from fedassay.survey_cells import by_part
 from fedassay.tally import MOST_SITE_COUNTERS, Tally
+
+GROUP_ROOM = 5
+"""A group with fewer rows of a label than so many smallest cells is held back."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -43,6 +48,16 @@ class MergedTally(Tally):
         )
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class GroupedTally(MergedTally):
+    """The sums of groups that may be shown, over cells that all of them share, and of all rows."""
+
+    groups: Mapping[str, IntArray] = field(default_factory=dict)
+    """By name, label x cell; a group without is held back."""
+    groups_kept: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """Places of the survey's edges between the groups' cells, both ends included."""
+
+
 def published(survey: Survey, tally: Tally) -> Tally:
     """A tally as it may be published: merged where the survey has a smallest cell.
 
@@ -63,15 +78,57 @@ def published(survey: Survey, tally: Tally) -> Tally:
     tally.require(survey)
     if not survey.smallest_cell or isinstance(tally, MergedTally):
         return tally
+    if survey.groups is not None:
+        return _published_groups(survey, tally, survey.groups)
     (counts,) = tally.per_level(survey)
+    _require_rows(survey, counts)
+    kept = publishable_edges(survey.grid.edges, counts, survey.smallest_cell)
+    return _merged(survey, tally, kept)
+
+
+def _require_rows(survey: Survey, counts: IntArray) -> None:
     if counts.sum(axis=1).min() < survey.smallest_cell:
         raise TooFewRows(
             f"this survey publishes no count below {survey.smallest_cell:,} of either label; there "
             "are fewer rows of one label in all, so there is nothing to publish. Wait for more "
             "clients, or start a survey with a smaller one (--smallest-cell)."
         )
-    kept = publishable_edges(survey.grid.edges, counts, survey.smallest_cell)
-    return _merged(survey, tally, kept)
+
+
+def _published_groups(survey: Survey, tally: Tally, groups: GroupNames) -> GroupedTally:
+    """Groups that have enough, on cells in which each has enough, and the sum of all.
+
+    Groups with fewer of a label than `GROUP_ROOM` smallest cells are held back, or they would
+    coarsen the others' cells, and so are rows of no named group. Together they are part of the
+    sum if they have enough, and of nothing that is published if not. The sum less the groups
+    is theirs between edges that both keep: there the sum keeps only those where they have enough.
+    """
+    smallest, edges = survey.smallest_cell, survey.grid.edges
+    per_part = np.moveaxis(by_part(survey, tally.per_level(survey)[0]), 1, 0)
+    counts = dict(zip(groups.parts, per_part, strict=True))
+    fewest = {name: int(each.sum(axis=1).min()) for name, each in counts.items()}
+    shown = [name for name in groups.names if fewest[name] >= GROUP_ROOM * smallest]
+    nobody = np.zeros_like(per_part[0])
+    rest = sum((each for name, each in counts.items() if name not in shown), nobody)
+    counted = not shown or rest.sum(axis=1).min() >= smallest
+    pooled = sum((counts[name] for name in shown), rest if counted else nobody)
+    _require_rows(survey, pooled)
+    common = np.arange(len(edges))
+    for name in shown:
+        common = np.intersect1d(common, publishable_edges(edges, counts[name], smallest))
+    kept = publishable_edges(edges, pooled, smallest)
+    if counted and shown:
+        telling = np.setdiff1d(common, publishable_edges(edges, rest, smallest))
+        kept = np.setdiff1d(kept, telling)
+    return GroupedTally(
+        tally.fingerprint,
+        tally.reports,
+        np.add.reduceat(pooled, kept[:-1], axis=1).ravel(),
+        moments=tally.moments,
+        kept=kept,
+        groups={name: np.add.reduceat(counts[name], common[:-1], axis=1).ravel() for name in shown},
+        groups_kept=common,
+    )
 
 
 def _merged(survey: Survey, tally: Tally, kept: IntArray) -> MergedTally:
@@ -160,6 +217,11 @@ def published_json(tally: Tally) -> dict[str, Any]:
     }
     if isinstance(tally, MergedTally):
         content["kept"] = tally.kept.tolist()
+    if isinstance(tally, GroupedTally):
+        content["groups"] = {
+            "kept": tally.groups_kept.tolist(),
+            "counters": {name: each.tolist() for name, each in tally.groups.items()},
+        }
     if tally.sites:
         content["sites"] = {name: each.tolist() for name, each in tally.sites.items()}
     return content
@@ -176,26 +238,61 @@ def published_from_json(
         return Tally.checked(
             survey, reports=reports, counters=counters, sites=sites, moments=moments, where=where
         )
+    kept = _read_kept(fields, survey, where)
+    counters = _read_cells(fields, "counters", survey, kept, where)
+    # What holds for the whole grid's sums is checked on sums of the same totals.
+    spread = np.zeros((2, survey.leaves), np.int64)
+    spread[:, kept[:-1]] = counters.reshape(2, -1)
+    whole = Tally.checked(
+        survey, reports=reports, counters=spread.ravel(), moments=moments, where=where
+    )
+    if survey.groups is None:
+        return MergedTally(
+            whole.fingerprint, whole.reports, counters, moments=whole.moments, kept=kept
+        )
+    groups_kept, groups = _read_groups(fields.inside("groups"), survey, survey.groups, where)
+    return GroupedTally(
+        whole.fingerprint,
+        whole.reports,
+        counters,
+        moments=whole.moments,
+        kept=kept,
+        groups=groups,
+        groups_kept=groups_kept,
+    )
+
+
+def _read_kept(fields: Fields, survey: Survey, where: str) -> IntArray:
     kept = np.array(fields.integers("kept", survey.grid.cells + 1), np.int64)
     ends = [0, survey.grid.cells]
     if len(kept) < 2 or [kept[0], kept[-1]] != ends or not (np.diff(kept) > 0).all():
         raise FileInvalid(
             f'{where}: "kept" must list places of edges in rising order, from first to last.'
         )
+    return kept
+
+
+def _read_cells(fields: Fields, name: str, survey: Survey, kept: IntArray, where: str) -> IntArray:
     width = 2 * (len(kept) - 1)
-    counters = np.array(fields.integers("counters", width), np.int64)
+    counters = np.array(fields.integers(name, width), np.int64)
     if len(counters) != width or counters.min() < survey.smallest_cell:
         raise FileInvalid(
             f"{where}: each of the {width} counts is at least {survey.smallest_cell}, the "
             "survey's smallest cell; found other ones. Make the file again with fedassay tally."
         )
-    # What holds for the whole grid's sums is checked on sums of the same totals.
-    spread = np.zeros((2, survey.grid.cells), np.int64)
-    spread[:, kept[:-1]] = counters.reshape(2, -1)
-    whole = Tally.checked(
-        survey, reports=reports, counters=spread.ravel(), moments=moments, where=where
-    )
-    return MergedTally(whole.fingerprint, whole.reports, counters, moments=whole.moments, kept=kept)
+    return counters
+
+
+def _read_groups(
+    fields: Fields, survey: Survey, groups: GroupNames, where: str
+) -> tuple[IntArray, dict[str, IntArray]]:
+    """The groups that are shown, from a file that a stranger may have written."""
+    fields.only("kept", "counters")
+    listed, inside = fields.get("counters"), fields.inside("counters")
+    if not isinstance(listed, dict) or not set(listed) <= set(groups.names):
+        raise FileInvalid(f"{where}: groups are those that the survey names; found others.")
+    kept = _read_kept(fields, survey, f"{where}, groups")
+    return kept, {name: _read_cells(inside, name, survey, kept, where) for name in listed}
 
 
 def _read_sites(fields: Fields, survey: Survey, where: str) -> dict[str, IntArray]:

@@ -11,7 +11,8 @@ from fedassay.checks import check_model_digest, require_type
 from fedassay.cut_levels import AnyLevels, CutLevels
 from fedassay.errors import SettingInvalid
 from fedassay.files import PUBLIC, as_path, canonical, write_whole
-from fedassay.grid import Grid, check_smallest_cell
+from fedassay.grid import Grid
+from fedassay.group_names import GroupNames
 from fedassay.hierarchy import Hierarchy, Interleaved
 from fedassay.level_policy import EveryLevel, LevelPolicy, OneLevel, check_local
 from fedassay.mechanisms import (
@@ -26,6 +27,8 @@ from fedassay.mechanisms import (
     UnitKind,
 )
 from fedassay.mechanisms.partial_noise import epsilons_of_levels, most_of_partial_noise
+from fedassay.pair_grid import PairGrid
+from fedassay.pair_levels import PairLevels, check_pair, check_smallest
 from fedassay.presentation import html_text
 from fedassay.survey_moments import SiteMoments
 from fedassay.survey_steps import (
@@ -81,6 +84,8 @@ class Survey:
     """Its place, if it is one of two surveys that belong together."""
     moments: SiteMoments | None = None
     """Whether sites add up moments of their metrics, so that their spread shows and no site."""
+    groups: GroupNames | None = None
+    """Which groups have leaves of their own: those of the first group come first."""
     _fingerprint: bytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -90,10 +95,10 @@ class Survey:
                 "interleaved levels are for clients that report on one level each; found every "
                 "level. Use a tree."
             )
-        if self.hierarchy.leaves != self.grid.cells:
+        if self.hierarchy.leaves != self.leaves:
             raise SettingInvalid(
-                f"the hierarchy must stand on the grid's {self.grid.cells} cells; found "
-                f"{self.hierarchy.leaves} leaves."
+                f"the hierarchy must stand on the grid's {self.leaves} cells, of all groups; "
+                f"found {self.hierarchy.leaves} leaves."
             )
         if len(self.mechanisms) != self.hierarchy.levels:
             raise SettingInvalid(
@@ -124,11 +129,13 @@ class Survey:
                 "under local privacy rows answer one of two surveys by their numbers, and a "
                 "patient's rows would answer both; found unit patient. Ask once (--steps 1)."
             )
-        check_step(self.step, self.hierarchy, epsilon=self.epsilon, is_local=self.is_local)
+        place, grouped = (self.step, self.hierarchy), self.groups is not None
+        check_step(*place, epsilon=self.epsilon, is_local=self.is_local, in_groups=grouped)
         check_model_digest(self.model_digest)
-        check_smallest_cell(
-            self.smallest_cell, self.grid, self.hierarchy.levels, self.privacy.spends_epsilon
-        )
+        check_smallest(self.smallest_cell, self.grid, self.hierarchy, self.privacy.spends_epsilon)
+        more = self.step or self.moments or self.groups
+        is_plain = self.level_policy == EveryLevel() and not more
+        check_pair(self.grid, self.hierarchy, is_plain=is_plain)
         if self.moments is not None:
             honest = self.minimum_reports - self.colluders
             on_one_level = isinstance(self.level_policy, OneLevel)
@@ -139,7 +146,7 @@ class Survey:
         levels = self.hierarchy.levels
         return (
             f"Survey {self.fingerprint.hex()[:12]}: {self.privacy.value} privacy, "
-            f"{self.grid.cells:,} cells in {levels:,} level{'s' if levels > 1 else ''}, at least "
+            f"{self.leaves:,} cells in {levels:,} level{'s' if levels > 1 else ''}, at least "
             f"{self.minimum_reports:,} reports. {self.guarantee.sentence()}"
         )
 
@@ -154,10 +161,7 @@ class Survey:
 
     @property
     def fingerprint(self) -> bytes:
-        """SHA-256 of the canonical JSON, made when it is first asked for.
-
-        The planner weighs hundreds of surveys, and names one.
-        """
+        """SHA-256 of the canonical JSON, made when it is first asked for."""
         if not self._fingerprint:
             digest = hashlib.sha256(canonical(self.to_json())).digest()
             object.__setattr__(self, "_fingerprint", digest)
@@ -168,18 +172,16 @@ class Survey:
         wanted: dict[str, tuple[type, ...]] = {
             "privacy": (Privacy,),
             "grid": (Grid,),
-            "hierarchy": (Hierarchy, Interleaved, CutLevels),
+            "hierarchy": (Hierarchy, Interleaved, CutLevels, PairLevels),
             "step": (FirstOfTwo, SecondOfTwo, NoneType),
             "level_policy": (EveryLevel, OneLevel),
             "unit": (Unit,),
-            "minimum_reports": (int,),
-            "colluders": (int,),
-            "smallest_cell": (int,),
-            "allow_empty": (bool,),
-            "sum_only": (bool,),
+            **dict.fromkeys(("minimum_reports", "colluders", "smallest_cell"), (int,)),
+            **dict.fromkeys(("allow_empty", "sum_only"), (bool,)),
             "mechanisms": (tuple,),
             "model_digest": (str, NoneType),
             "moments": (SiteMoments, NoneType),
+            "groups": (GroupNames, NoneType),
         }
         for name, kinds in wanted.items():
             remedy = "fedassay.new_survey takes texts and numbers."
@@ -258,6 +260,11 @@ class Survey:
         return self.epsilon if self.step is None else self.step.total_epsilon
 
     @property
+    def leaves(self) -> int:
+        """How many cells there are at the bottom: those of the grid, in every part of the rows."""
+        return self.grid.cells * (1 if self.groups is None else len(self.groups.parts))
+
+    @property
     def moment_words(self) -> int:
         """How many integers a site adds beside its counters."""
         return 0 if self.moments is None else self.moments.words
@@ -276,6 +283,11 @@ class Survey:
     def noise_shares(self) -> int:
         """Over how many reports the noise of a level is shared out."""
         return self.privacy.noise_shares(self.minimum_reports - self.colluders)
+
+    @property
+    def pair(self) -> PairGrid | None:
+        """The grids of two models, where each row has a score of both."""
+        return self.grid if isinstance(self.grid, PairGrid) else None
 
     @property
     def samples_clients(self) -> bool:
@@ -321,10 +333,7 @@ class Survey:
 
     @property
     def own_participant_epsilon(self) -> float | None:
-        """What this survey alone costs towards a client that knows its own share of the noise.
-
-        None where noise is not shared.
-        """
+        """What this one costs towards a client that knows its own noise; None if not shared."""
         if not self.privacy.shares_noise:
             return None
         weights = [self.hierarchy.largest_weight(level) for level in range(len(self.mechanisms))]
@@ -362,9 +371,8 @@ class Survey:
 
     def to_json(self) -> dict[str, Any]:
         """The canonical content, from which the fingerprint is made."""
-        place = {} if self.step is None else {"step": self.step.to_json()}
+        optional = {"step": self.step, "moments": self.moments, "groups": self.groups}
         smallest = {"smallest_cell": self.smallest_cell} if self.smallest_cell else {}
-        moments = {} if self.moments is None else {"moments": self.moments.to_json()}
         alone = {"sum_only": self.sum_only} if self.privacy is Privacy.SITE else {}
         return {
             "format": SMALLEST_CELL_FORMAT if self.smallest_cell else SURVEY_FORMAT,
@@ -380,8 +388,7 @@ class Survey:
             "model_digest": self.model_digest,
             **smallest,
             **alone,
-            **place,
-            **moments,
+            **{name: part.to_json() for name, part in optional.items() if part is not None},
         }
 
     def save(self, path: str | Path) -> None:

@@ -12,7 +12,7 @@ from fedassay.files import (
     parse_json,
     read_bytes,
 )
-from fedassay.grid import Grid
+from fedassay.group_names import GroupNames
 from fedassay.hierarchy import MAX_LEVELS
 from fedassay.level_policy import EveryLevel, LevelPolicy, OneLevel
 from fedassay.mechanisms import (
@@ -26,6 +26,7 @@ from fedassay.mechanisms import (
 )
 from fedassay.mechanisms.law import MAX_EXAMPLES
 from fedassay.nesting import MOST_SMALLEST_CELL
+from fedassay.pair_grid import grid_from_json
 from fedassay.survey import MAX_CLIENTS, SMALLEST_CELL_FORMAT, SURVEY_FORMATS, Survey
 from fedassay.survey_moments import SiteMoments
 from fedassay.survey_steps import step_from_json
@@ -68,6 +69,7 @@ def survey_from_json(content: object, *, where: str = "survey") -> Survey:
     What is accepted says the same again when written, to the last byte, so that a
     fingerprint computed from a file in any language is the survey's.
 
+    >>> from fedassay.grid import Grid
     >>> from fedassay.hierarchy import Hierarchy
     >>> from fedassay.mechanisms import Exact
     >>> survey = Survey(
@@ -83,7 +85,7 @@ def survey_from_json(content: object, *, where: str = "survey") -> Survey:
     fields.only(
         "format", "privacy", "grid", "hierarchy", "level_policy", "mechanisms", "unit",
         "minimum_reports", "colluders", "allow_empty", "model_digest",
-        *(name for name in ("step", "sum_only", "moments") if fields.has(name)),
+        *(name for name in ("step", "sum_only", "moments", "groups") if fields.has(name)),
         *(["smallest_cell"] if merges else []),
     )  # fmt: skip
     try:
@@ -99,8 +101,10 @@ def survey_from_json(content: object, *, where: str = "survey") -> Survey:
 
 
 def _survey(fields: Fields) -> Survey:
-    grid = Grid.from_json(fields.inside("grid"))
-    hierarchy = levels_from_json(fields.inside("hierarchy"), grid.cells)
+    grid = grid_from_json(fields.inside("grid"))
+    groups = GroupNames.from_json(fields.inside("groups")) if fields.has("groups") else None
+    leaves = grid.cells * (1 if groups is None else len(groups.parts))
+    hierarchy = levels_from_json(fields.inside("hierarchy"), leaves)
     unit = _unit(fields.inside("unit"))
     minimum = fields.integer("minimum_reports", 1, MAX_CLIENTS)
     colluders = fields.integer("colluders", 0, minimum - 1)
@@ -132,6 +136,7 @@ def _survey(fields: Fields) -> Survey:
         sum_only=fields.boolean("sum_only") if fields.has("sum_only") else False,
         step=step_from_json(fields.inside("step")) if fields.has("step") else None,
         moments=SiteMoments.from_json(fields.inside("moments")) if fields.has("moments") else None,
+        groups=groups,
     )
 
 

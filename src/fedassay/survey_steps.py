@@ -104,11 +104,17 @@ def step_from_json(fields: Fields) -> SurveyStep:
 
 
 def check_step(
-    step: SurveyStep | None, levels: Levels, *, epsilon: Fraction | None, is_local: bool
+    step: SurveyStep | None,
+    levels: Levels,
+    *,
+    epsilon: Fraction | None,
+    is_local: bool,
+    in_groups: bool = False,
 ) -> None:
     """Raise unless a survey's levels and epsilon fit its place among two.
 
-    Chosen levels belong to a second survey; what both spend is announced by both.
+    Chosen levels belong to a second survey, or to groups, whose cells they keep apart; what both
+    spend is announced by both.
 
     >>> from fedassay.hierarchy import Hierarchy
     >>> place = FirstOfTwo(Fraction(1), Fraction(1))
@@ -116,7 +122,7 @@ def check_step(
     """
     if step is not None:
         _check_spending(step, levels.levels, epsilon=epsilon, is_local=is_local)
-    if isinstance(levels, CutLevels) != isinstance(step, SecondOfTwo):
+    if isinstance(levels, CutLevels) != isinstance(step, SecondOfTwo) and not in_groups:
         raise SettingInvalid(
             "levels are chosen for the second of two surveys, and only for that; found one "
             "without the other. Use fedassay.new_survey with after=first."

@@ -40,6 +40,10 @@ def check_pair(first: Survey, second: Survey) -> None:
     """
     require_type(first, Survey, "a first survey", "fedassay.load reads survey files.")
     require_type(second, Survey, "a second survey", "fedassay.load reads survey files.")
+    if first.groups is not None or second.groups is not None:
+        raise SurveyMismatch(
+            "groups are asked for in one survey; one of these two has groups. Ask once (--steps 1)."
+        )
     if not isinstance(second.step, SecondOfTwo) or not isinstance(first.step, FirstOfTwo):
         raise SurveyMismatch(
             "the second survey names its first; this one names none. Make it with "

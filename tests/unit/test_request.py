@@ -8,7 +8,8 @@ import pytest
 
 from fedassay import Privacy, SurveyRequest
 from fedassay.errors import SettingInvalid
-from fedassay.planning.request import Preset, check_request
+from fedassay.planning.open_settings import check_request
+from fedassay.planning.request import Preset
 
 DISTRIBUTED: dict[str, Any] = {"privacy": Privacy.DISTRIBUTED, "epsilon": Fraction(1)}
 LOCAL: dict[str, Any] = {"privacy": Privacy.LOCAL, "epsilon": Fraction(1)}

@@ -25,7 +25,8 @@ from fedassay.mechanisms import Privacy, UnitKind
 from fedassay.metrics.delta_method import sampling_variance
 from fedassay.metrics.roc_auc import roc_auc
 from fedassay.planning.forecast import ASSUMED_AUC, expected_histogram
-from fedassay.planning.request import Preset, Steps, SurveyRequest, check_request
+from fedassay.planning.open_settings import check_request
+from fedassay.planning.request import Preset, Steps, SurveyRequest
 from fedassay.planning.score_model import binormal, on_grid
 
 _CELLS = (6, 8, 12, 16, 24, 32, 48, 64)

@@ -10,7 +10,9 @@ import typer
 from fedassay.assessment import Assessment
 from fedassay.cli import options
 from fedassay.cli.console import err, estimates_table
+from fedassay.cli.groups import groups_content, say_groups
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
+from fedassay.cli.show_pair import is_pair_file, show_pair
 from fedassay.cli.sites import (
     SiteQuestions,
     TauPriorOption,
@@ -74,6 +76,14 @@ def show(
     if is_tally_file(file):
         _show_tally(KeptTally.load(file), file, voice)
         return
+    if is_pair_file(file):
+        if metric or wanted or plot_sites or plot or liar is not None:
+            raise SettingInvalid(
+                "of two models their figures and differences are shown, at any --threshold; found "
+                "an option for one model. Leave it out."
+            )
+        show_pair(file, threshold, voice)
+        return
     saved = Assessment.load(file)
     thresholds = tuple(dict.fromkeys(threshold or saved.thresholds))
     check_thresholds(thresholds)
@@ -88,7 +98,7 @@ def show(
         check_output(plot_sites, file, plot, force=force)
         write_forest(assessment, plot_sites)
     asked = SiteQuestions.asked(thresholds, more, wanted, tau_prior)
-    between = sites_content(assessment.sites, asked) if as_json else {}
+    between = sites_content(assessment.sites, asked) | groups_content(assessment) if as_json else {}
     advice, advised = recalibration_of(assessment)
     ranges = {} if liar is None else _ranges(assessment, liar)
     moved = {"manipulation": {"rows": liar, "ranges": ranges}} if ranges else {}
@@ -127,6 +137,7 @@ def say_assessment(
         for reason in reasons(estimates):
             err.print(reason, style="red", markup=False, soft_wrap=True)
     say_sites(voice, assessment.sites, questions or SiteQuestions(assessment.thresholds))
+    say_groups(voice, assessment)
 
 
 def assessment_content(assessment: Assessment, more: Sequence[str] = ()) -> dict[str, Any]:

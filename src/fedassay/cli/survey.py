@@ -7,11 +7,13 @@ import typer
 
 from fedassay.api import new_survey as make_survey
 from fedassay.cli import accounts, columns, options
+from fedassay.cli.groups import GroupColumnOption, GroupsOption, named_groups
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
 from fedassay.errors import SettingInvalid
 from fedassay.ledger import Status
 from fedassay.mechanisms import Keep, Privacy, Unit, UnitKind
 from fedassay.mechanisms.plain_words import plain_words
+from fedassay.planning.pair_search import design_pair
 from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest
 from fedassay.planning.search import design_survey
 from fedassay.survey import Survey
@@ -47,13 +49,22 @@ def new_survey(
     height: options.HeightOption = None,
     fanout: options.FanoutOption = None,
     reference: options.ReferenceOption = None,
-    score: columns.ScoreOption = None,
+    paired: Annotated[
+        bool,
+        typer.Option(
+            "--paired",
+            help="Ask for two models' scores of the same rows, a and b, or as --score names them.",
+        ),
+    ] = False,
+    score: columns.ModelScoresOption = None,
     label: columns.LabelOption = None,
     positive: columns.PositiveOption = None,
     scale: columns.ScaleOption = 1.0,
     separator: columns.SeparatorOption = None,
     decimal: columns.DecimalOption = ".",
     threshold: options.ThresholdOption = None,
+    group_column: GroupColumnOption = None,
+    groups: GroupsOption = None,
     minimum_reports: options.MinimumOption = None,
     colluders: options.ColludersOption = 0,
     smallest_cell: options.SmallestCellOption = None,
@@ -92,6 +103,9 @@ def new_survey(
 
       fedassay survey new --privacy site --epsilon 1 --clients 8 --examples 40000 -o survey.json
 
+      fedassay survey new --privacy site --epsilon 1 --clients 8 --examples 40000
+        --group-column sex --groups F,M -o survey.json
+
       fedassay survey new --minimum-reports 5 --model model.bin -o survey.json
 
       fedassay survey new --privacy local --epsilon 1 --threshold 0.3 -o survey.json
@@ -99,6 +113,8 @@ def new_survey(
       fedassay survey new --privacy local --epsilon 1 --ledger ledger.db --data-id q3 -o survey.json
 
       fedassay survey new --privacy distributed --epsilon 1 --clients 500 --steps 2 -o first.json
+
+      fedassay survey new --paired --privacy distributed --epsilon 1 --clients 500 -o survey.json
 
       fedassay survey new --after first-assessment.json -o second.json
     """
@@ -111,8 +127,15 @@ def new_survey(
         _check_after(context)
         survey = make_survey(after=after, clients=clients, thresholds=threshold or ())
     else:
+        models = columns.models_of(score)
+        if models and not paired:
+            raise SettingInvalid(
+                "two models' scores are asked for with --paired; found two columns without it. "
+                "Add it, or name one column."
+            )
         tables = columns.TableOptions(
-            score=score,
+            score=None if models else columns.one_score(score),
+            models=models,
             label=label,
             positive=positive,
             scale=scale,
@@ -132,7 +155,7 @@ def new_survey(
             fanout=fanout,
             budget=options.parse_budget(budget),
             thresholds=tuple(threshold or ()),
-            reference=tables.reference(reference),
+            reference=None if paired else tables.reference(reference),
             unit=Unit(unit, max_examples, keep),
             minimum_reports=minimum_reports,
             colluders=colluders,
@@ -142,15 +165,21 @@ def new_survey(
             allow_empty=allow_empty,
             level_by_hash=level_by_hash,
             model_digest=None if model is None else options.file_digest(model),
+            groups=named_groups(group_column, groups),
         )
-        survey = design_survey(request).survey
+        if paired:
+            names = tuple(models) or ("a", "b")
+            both = tables.references(reference) if reference is not None else None
+            survey = design_pair(request, (names[0], names[1]), references=both).survey
+        else:
+            survey = design_survey(request).survey
     if account is not None:
         account.status = Status.ISSUED
         account.charge(survey)
     survey.save(output)
     voice = Voice(as_json, quiet)
     voice.say(
-        f"Wrote {output}: {survey.grid.cells:,} cells in {survey.hierarchy.levels} "
+        f"Wrote {output}: {survey.leaves:,} cells in {survey.hierarchy.levels} "
         f"level(s), fingerprint {survey.fingerprint.hex()[:12]}.\n{survey.guarantee.sentence()}"
     )
     if survey.smallest_cell and after is None and examples is None:
@@ -204,7 +233,7 @@ def show_survey(
     voice = Voice(as_json, quiet)
     levels = survey.hierarchy.levels
     voice.say(
-        f"{survey_file}: {survey.privacy.value} privacy, {survey.grid.cells:,} cells in "
+        f"{survey_file}: {survey.privacy.value} privacy, {survey.leaves:,} cells in "
         f"{levels} level(s), fingerprint {survey.fingerprint.hex()[:12]}.\n"
         f"Model: {survey.model_digest or 'any'}.\n"
         f"Decoded from {survey.minimum_reports:,} reports on.\n\n{survey.guarantee.sentence()}\n"
@@ -231,6 +260,7 @@ def survey_content(survey: Survey) -> dict[str, Any]:
         "model_digest": survey.model_digest,
         "sum_only": survey.sum_only,
         "moments": None if survey.moments is None else survey.moments.to_json(),
+        "models": None if survey.pair is None else list(survey.pair.names),
         "cells_per_level": list(survey.hierarchy.cells_per_level),
         "mechanisms": [mechanism.kind for mechanism in survey.mechanisms],
         "guarantee": survey.guarantee.sentence(),

@@ -20,6 +20,7 @@ from fedassay.secagg.terms import Terms
 from fedassay.simulation.simulate import clients, limited
 from fedassay.sites.moment_words import moment_words
 from fedassay.survey import Survey
+from fedassay.survey_cells import count_rows
 from fedassay.tally import Tally
 
 
@@ -87,7 +88,7 @@ class InProcess:
         sites = {
             str(number): SimulatedSite(
                 Named(str(number)),
-                _answering(survey, survey.grid.count(examples), self.randomness),
+                _answering(survey, count_rows(survey, examples), self.randomness),
             )
             for number, examples in enumerate(clients(scored))
         }

@@ -53,13 +53,21 @@ def rebuilt_survey(request: SurveyRequest, like: Survey) -> Survey:
     >>> rebuilt_survey(other, survey).epsilon
     Fraction(2, 1)
     """
-    budget = None
-    if isinstance(like.level_policy, OneLevel):
-        budget = like.level_policy.client_fractions
-    elif like.epsilon is not None:
-        spent = [m.epsilon for m in like.mechanisms if not isinstance(m, Exact)]
-        budget = tuple(part / like.epsilon for part in spent)
-    return build_survey(request, like.grid, like.hierarchy, budget)
+    return build_survey(request, like.grid, like.hierarchy, budget_of(like))
+
+
+def budget_of(survey: Survey) -> tuple[Fraction, ...] | None:
+    """How a survey's levels share its clients or its epsilon; None where nothing is spent.
+
+    >>> import fedassay
+    >>> budget_of(fedassay.new_survey())
+    """
+    if isinstance(survey.level_policy, OneLevel):
+        return survey.level_policy.client_fractions
+    if survey.epsilon is None:
+        return None
+    spent = [m.epsilon for m in survey.mechanisms if not isinstance(m, Exact)]
+    return tuple(part / survey.epsilon for part in spent)
 
 
 def _secure(request: SurveyRequest, grid: Grid, hierarchy: AnyLevels) -> Survey:
@@ -74,6 +82,7 @@ def _secure(request: SurveyRequest, grid: Grid, hierarchy: AnyLevels) -> Survey:
         minimum_reports=fewest if request.minimum_reports is None else request.minimum_reports,
         colluders=request.colluders,
         model_digest=request.model_digest,
+        groups=request.groups,
         smallest_cell=request.smallest,
         moments=moments,
     )
@@ -104,6 +113,7 @@ def _distributed(
         minimum_reports=minimum,
         colluders=request.colluders,
         model_digest=request.model_digest,
+        groups=request.groups,
     )
 
 
@@ -123,6 +133,7 @@ def _site(
         colluders=request.colluders,
         sum_only=request.sum_only,
         model_digest=request.model_digest,
+        groups=request.groups,
     )
 
 
@@ -142,6 +153,7 @@ def _local(
         minimum_reports=request.minimum_reports or 1,
         allow_empty=request.allow_empty,
         model_digest=request.model_digest,
+        groups=request.groups,
     )
 
 

@@ -24,7 +24,8 @@ from fedassay.examples import Examples
 from fedassay.planning.boundaries import rank_error, reference_from
 from fedassay.planning.forecast import expected_histogram, expected_reports, forecast_one, model_for
 from fedassay.planning.monte_carlo import MonteCarlo
-from fedassay.planning.request import SurveyRequest, check_request
+from fedassay.planning.open_settings import check_request
+from fedassay.planning.request import SurveyRequest
 from fedassay.planning.search import SurveyDesign, design_survey
 
 PIPELINE_FORMAT = "fedassay.pipeline/1"

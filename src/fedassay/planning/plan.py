@@ -23,7 +23,8 @@ from fedassay.planning.forecast import (
     model_for,
 )
 from fedassay.planning.monte_carlo import MonteCarlo, expected_ece, forecast_ece
-from fedassay.planning.request import SurveyRequest, check_request, check_site_rows
+from fedassay.planning.open_settings import check_request, check_site_rows
+from fedassay.planning.request import SurveyRequest
 from fedassay.planning.search import SurveyDesign, design_survey
 from fedassay.planning.solve import (
     PLANNED,

@@ -20,6 +20,7 @@ from fedassay.checks import (
 from fedassay.decoding import MAX_BUCKETS
 from fedassay.errors import SettingInvalid
 from fedassay.examples import Examples, FloatArray, checked_scores
+from fedassay.group_names import GroupNames
 from fedassay.mechanisms import Privacy, Unit, UnitKind, check_epsilon
 from fedassay.nesting import MOST_SMALLEST_CELL
 from fedassay.survey import MAX_CLIENTS
@@ -97,12 +98,14 @@ class SurveyRequest:
     level_by_hash: bool = False
     model_digest: str | None = None
     sum_only: bool = False
+    groups: GroupNames | None = None
+    """Which groups are told apart, each with cells of its own."""
     site_moments: bool = False
     """Whether sites add moments of their metrics to exact sums, so that their spread shows."""
     """Under site privacy: whether nobody may see more than the sum over sites all the same."""
 
     def __post_init__(self) -> None:
-        """Refuse what can never be kept; what is still open is left to `check_request`."""
+        """Refuse what can never be kept; what is still open is left to `open_settings`."""
         _check_types(self)
         _check_ranges(self)
         _check_contradictions(self)
@@ -116,6 +119,7 @@ class SurveyRequest:
             "a height": self.height is not None,
             "a budget": self.budget is not None,
             "batches": self.levels is LevelChoice.BATCHES,
+            "groups": self.groups is not None,
             "exact sums": not self.privacy.spends_epsilon,
             "unit patient under local privacy": self.privacy.is_local
             and self.unit.kind is UnitKind.PATIENT,
@@ -165,53 +169,6 @@ def simulated_smallest(preset: Preset, height: int | None, smallest_cell: int | 
     return 0 if smallest_cell is None and is_even else smallest_cell
 
 
-def check_request(request: SurveyRequest) -> None:
-    """Raise `SettingInvalid` while a survey cannot be made because something is left open.
-
-    >>> check_request(SurveyRequest(clients=100))
-    """
-    require_type(request, SurveyRequest, "a request", "fedassay.new_survey takes its settings.")
-    match request.privacy:
-        case Privacy.SECURE:
-            return
-        case Privacy.DISTRIBUTED:
-            _require_epsilon(request)
-            if request.minimum_reports is None and request.clients is None:
-                raise SettingInvalid(
-                    "noise shares are sized for a number of reports; found neither minimum_reports "
-                    "nor clients. Add minimum_reports=N (--minimum-reports N), the fewest that may "
-                    "arrive."
-                )
-        case Privacy.SITE:
-            _require_epsilon(request)
-            check_site_rows(request)
-        case Privacy.LOCAL:
-            _require_epsilon(request)
-
-
-def check_site_rows(request: SurveyRequest) -> None:
-    """Raise unless a request says how many sites there are and how many rows they hold.
-
-    >>> check_site_rows(SurveyRequest(privacy=Privacy.SITE, clients=8, examples=40_000))
-    """
-    is_given = request.height is not None or request.preset is Preset.PAPER
-    lacking = [name for name in ("clients", "examples") if getattr(request, name) is None]
-    if request.privacy is Privacy.SITE and not is_given and lacking:
-        raise SettingInvalid(
-            "every site adds the whole noise, so that a grid is chosen for so many sites and "
-            f"rows; found no {' and no '.join(lacking)}. Add clients=N for the sites and "
-            "examples=R for their rows in all (--clients N --examples R)."
-        )
-
-
-def _require_epsilon(request: SurveyRequest) -> None:
-    if request.epsilon is None:
-        raise SettingInvalid(
-            f"{request.privacy.value} differential privacy needs an epsilon; found none. "
-            "Add epsilon=1 (--epsilon 1)."
-        )
-
-
 def _check_types(request: SurveyRequest) -> None:
     """Choices are members of their types, never texts that look like them."""
     door = "fedassay.new_survey"
@@ -232,6 +189,8 @@ def _check_types(request: SurveyRequest) -> None:
                 "shares of a budget must be positive and add up to 1; found "
                 f"{', '.join(map(str, request.budget)) or 'none'}. Divide each by their sum."
             )
+    if request.groups is not None:
+        require_type(request.groups, GroupNames, "groups", 'Write GroupNames("sex", ("F", "M")).')
     check_model_digest(request.model_digest)
     if isinstance(request.reference, np.ndarray):
         checked_scores(request.reference)

@@ -14,7 +14,7 @@ from fedassay.examples import Examples
 from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy
 from fedassay.nesting import MOST_NESTED_CELLS
-from fedassay.planning.build import build_survey, rebuilt_survey
+from fedassay.planning.build import budget_of, build_survey, rebuilt_survey
 from fedassay.planning.candidates import (
     LEAVES,
     MORE_LEAVES,
@@ -26,8 +26,10 @@ from fedassay.planning.candidates import (
 )
 from fedassay.planning.first_survey import first_survey
 from fedassay.planning.forecast import model_for
+from fedassay.planning.grouped import grouped_cells, request_for_one
+from fedassay.planning.open_settings import check_request
 from fedassay.planning.rehearsal import rehearsed, two_step_error
-from fedassay.planning.request import Preset, Steps, SurveyRequest, check_request
+from fedassay.planning.request import Preset, Steps, SurveyRequest
 from fedassay.planning.scorer import Candidate, Scorer
 from fedassay.planning.second_survey import second_like
 from fedassay.survey import Survey
@@ -91,6 +93,12 @@ def _design(
 ) -> SurveyDesign:
     check_request(request)
     decode_options = decode_options_for(request.preset, request.buckets)
+    if request.groups is not None:
+        one = request_for_one(request, len(request.groups.names))
+        alone = _design(one, choose, thorough=thorough).survey
+        grid, levels = grouped_cells(alone.grid, alone.hierarchy, len(request.groups.parts))
+        budget = budget_of(alone) if levels.levels == alone.hierarchy.levels else None
+        return SurveyDesign(build_survey(request, grid, levels, budget), decode_options)
     if request.preset is Preset.PAPER or request.height is not None:
         grid = _given_grid(request)
         hierarchy = Hierarchy.regular(grid.cells, request.fanout or 2)

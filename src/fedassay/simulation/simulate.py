@@ -19,6 +19,7 @@ from fedassay.patient_rows import check_patients, kept_rows, most_of_a_patient
 from fedassay.randomness import Randomness, SimulatedRandomness
 from fedassay.sites.moment_words import moment_words
 from fedassay.survey import Survey
+from fedassay.survey_cells import count_rows
 from fedassay.tally import MOST_SITE_COUNTERS, MOST_SITES, Tally, TallyBuilder
 from fedassay.wire import messages
 
@@ -62,7 +63,7 @@ def _moments(survey: Survey, cohort: ScoredClients) -> IntArray:
     sums = np.zeros(survey.moment_words, dtype=np.int64)
     if survey.moments is not None and cohort.client_of_row is not None:
         for examples in clients(cohort):
-            sums += moment_words(survey, survey.grid.count(examples))
+            sums += moment_words(survey, count_rows(survey, examples))
     return sums
 
 
@@ -91,7 +92,7 @@ def _tally_sites(survey: Survey, cohort: ScoredClients, generator: np.random.Gen
     levels = survey.hierarchy.levels
     sites: dict[str, IntArray] = {}
     for number, examples in enumerate(clients(cohort)):
-        leaves = [survey.grid.count(examples)] * levels
+        leaves = [count_rows(survey, examples)] * levels
         own = randomised(survey, leaves, reports=(1,) * levels, generator=generator)
         sites[site_name(cohort, number)] = own.counters
     counters = sum(sites.values(), np.zeros(survey.hierarchy.width, dtype=np.int64))
@@ -177,13 +178,13 @@ def _leaves_per_level(
     """Leaf counts and number of the clients that report on each level."""
     levels = survey.hierarchy.levels
     if cohort.client_of_row is None or not isinstance(survey.level_policy, OneLevel):
-        counts = survey.grid.count(cohort.examples)
+        counts = count_rows(survey, cohort.examples)
         return split_levels(survey, counts, clients=cohort.clients, generator=generator)
     shares = [float(share) for share in survey.level_policy.client_fractions]
     level_of_client = generator.choice(levels, size=cohort.clients, p=shares)
     level_of_row = level_of_client[cohort.client_of_row]
     leaves = [
-        survey.grid.count(cohort.examples.rows(level_of_row == level)) for level in range(levels)
+        count_rows(survey, cohort.examples.rows(level_of_row == level)) for level in range(levels)
     ]
     return leaves, tuple(np.bincount(level_of_client, minlength=levels).tolist())
 
@@ -200,7 +201,7 @@ def tally_each_client(
     if survey.unit.kind is UnitKind.PATIENT:
         cohort = limited(survey, cohort, randomness=randomness)
     for number, examples in enumerate(clients(cohort)):
-        counts = survey.grid.count(examples)
+        counts = count_rows(survey, examples)
         made = make_answer(survey, counts, randomness=randomness, moments=moment_words)
         sent = BytesIO(made.to_bytes())
         for message in messages(sent, survey):

@@ -10,6 +10,7 @@ from fedassay.planning.request import Preset, SurveyRequest
 from fedassay.simulation.simulate import clients, site_name
 from fedassay.sites.between import SeenSites
 from fedassay.survey import Survey
+from fedassay.survey_cells import all_parts, count_rows
 from fedassay.survey_moments import FEWEST_HONEST
 from fedassay.tally import MOST_SITES
 
@@ -57,7 +58,7 @@ def shown_sites(survey: Survey, cohort: ScoredClients, options: DecodeOptions) -
         {
             site_name(cohort, number): ScoreHistogram(
                 survey.grid.edges,
-                survey.grid.count(examples).astype(float),
+                all_parts(survey, count_rows(survey, examples)).astype(float),
                 NoNoise(),
                 options.smooth,
             )

@@ -10,6 +10,7 @@ from fedassay.histogram import ScoreHistogram
 from fedassay.sites.effects import histogram_effects
 from fedassay.sites.moments import site_moments
 from fedassay.survey import Survey
+from fedassay.survey_cells import all_parts
 from fedassay.survey_moments import FEWEST_HONEST, WORDS
 
 
@@ -27,7 +28,7 @@ def moment_words(survey: Survey, leaf_counts: IntArray) -> IntArray:
     """
     if survey.moments is None:
         return np.zeros(0, dtype=np.int64)
-    histogram = ScoreHistogram(survey.grid.edges, leaf_counts.astype(np.float64))
+    histogram = ScoreHistogram(survey.grid.edges, all_parts(survey, leaf_counts).astype(np.float64))
     words = []
     for metric in survey.moments.metrics:
         effects = histogram_effects(metric, {"own": histogram}).effects

@@ -54,7 +54,7 @@ def choose_columns(
     is_odd = len(set(present)) < len(present) or _looks_like_values(present)
     if not wanted or is_odd or _other_separator(path, columns, present):
         return Choice(columns)
-    named = {columns.client, columns.patient, columns.time}
+    named = {columns.client, columns.patient, columns.time, columns.group}
     named |= {columns.score} if SCORE not in wanted else set()
     named |= {columns.label} if LABEL not in wanted else set()
     contents = _contents(path, columns, [name for name in present if name not in named])

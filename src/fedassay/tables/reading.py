@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fedassay.errors import ScoreOutOfRange, ValueMissing
+from fedassay.errors import ScoreOutOfRange, SettingInvalid, ValueMissing
 from fedassay.examples import (
     MOST_NAMED,
     Examples,
@@ -22,7 +22,9 @@ from fedassay.grid import Grid
 from fedassay.patient_rows import check_patients, limited_rows
 from fedassay.randomness import Randomness
 from fedassay.survey import Survey
+from fedassay.survey_cells import count_rows
 from fedassay.tables.columns import Columns
+from fedassay.tables.groups import GroupColumn, columns_for, group_codes
 from fedassay.tables.names import require_columns
 from fedassay.tables.patients import PatientColumns
 from fedassay.tables.sources import Progress, batches, column_names, row_count
@@ -34,6 +36,8 @@ __all__ = [
     "checked_batches",
     "count_file",
     "count_patients_file",
+    "count_survey_file",
+    "read_both",
     "read_clients",
     "read_reference",
     "row_count",
@@ -45,9 +49,10 @@ def read_clients(
 ) -> ScoredClients:
     """Read a whole table."""
     labels, values, names = [], [], []
-    people = PatientColumns(path, columns)
+    people, grouping = PatientColumns(path, columns), GroupColumn(columns.group)
     for batch, examples in checked_batches(path, columns, progress):
         people.add(batch)
+        grouping.add(batch)
         labels.append(examples.labels)
         values.append(examples.scores)
         if columns.client is not None:
@@ -55,11 +60,29 @@ def read_clients(
     everything = Examples(
         np.concatenate([np.zeros(0, np.uint8), *labels]), np.concatenate([np.zeros(0), *values])
     ).require_rows()
+    groups = grouping.groups()
+    if groups is not None:
+        everything = everything.in_groups(grouping.codes(groups))
     patients, times = people.patients(), people.times()
     if columns.client is None:
-        return ScoredClients(everything, None, len(everything), (), patients, times)
+        return ScoredClients(everything, None, len(everything), (), patients, times, groups)
     codes, clients, called = _client_codes(names)
-    return ScoredClients(everything, codes, clients, called, patients, times)
+    return ScoredClients(everything, codes, clients, called, patients, times, groups)
+
+
+def read_both(
+    path: Path, columns: Columns, *, progress: Progress | None = None
+) -> tuple[ScoredClients, Examples]:
+    """Read a whole table that two models scored: with the first's scores, and with the second's."""
+    if columns.second is None:
+        raise SettingInvalid(
+            "two models' scores are in two columns; found one. Name both (--score a=COL --score "
+            "b=COL)."
+        )
+    one = replace(columns, second=None, models=None)
+    first = read_clients(path, one, progress=progress)
+    other = replace(one, score=columns.second, client=None, patient=None, time=None)
+    return first, read_clients(path, other).examples
 
 
 def read_reference(path: Path, columns: Columns) -> Examples | FloatArray:
@@ -91,6 +114,30 @@ def count_file(
     return counts
 
 
+def count_survey_file(
+    path: Path, columns: Columns, survey: Survey, *, progress: Progress | None = None
+) -> IntArray:
+    """As `count_file`, in a survey's cells, which are the grid's for each of its groups."""
+    if survey.groups is None:
+        return count_file(path, columns_for(survey, columns), survey.grid, progress=progress)
+    counts = np.zeros((2, survey.leaves), dtype=np.int64)
+    for examples in survey_batches(path, columns, survey, progress):
+        counts += count_rows(survey, examples)
+    return counts
+
+
+def survey_batches(
+    path: Path, columns: Columns, survey: Survey, progress: Progress | None
+) -> Iterator[Examples]:
+    """A table's examples batch by batch, with the groups that a survey tells apart."""
+    asked = columns_for(survey, columns)
+    for batch, examples in checked_batches(path, asked, progress):
+        if survey.groups is None or asked.group is None:
+            yield examples
+        else:
+            yield examples.in_groups(group_codes(batch, asked.group, survey.groups))
+
+
 def count_patients_file(
     path: Path,
     columns: Columns,
@@ -107,20 +154,24 @@ def count_patients_file(
     check_patients(
         survey, has_patients=columns.patient is not None, has_times=columns.time is not None
     )
-    found = PatientColumns(path, columns)
-    labels, scores = [np.zeros(0, np.uint8)], [np.zeros(0)]
-    for batch, examples in checked_batches(path, columns, progress):
+    asked = columns_for(survey, columns)
+    found = PatientColumns(path, asked)
+    labels, scores, codes = [np.zeros(0, np.uint8)], [np.zeros(0)], [np.zeros(0, np.int64)]
+    for batch, examples in checked_batches(path, asked, progress):
         found.add(batch)
         labels.append(examples.labels)
         scores.append(examples.scores)
+        if survey.groups is not None and asked.group is not None:
+            codes.append(group_codes(batch, asked.group, survey.groups))
+    rows = Examples(np.concatenate(labels), np.concatenate(scores))
     kept = limited_rows(
         survey,
-        Examples(np.concatenate(labels), np.concatenate(scores)),
+        rows if survey.groups is None else rows.in_groups(np.concatenate(codes)),
         patients=found.patients(),
         times=found.times(),
         randomness=randomness,
     )
-    return survey.grid.count(kept), len(kept)
+    return count_rows(survey, kept), len(kept)
 
 
 def checked_batches(
@@ -131,16 +182,26 @@ def checked_batches(
     coding, rows = LabelReader(columns), 0
     for batch in batches(path, columns, columns.names):
         try:
-            examples = Examples(coding.read(batch), scores(batch, columns))
+            examples = _examples(coding.read(batch), batch, columns)
         except ScoreOutOfRange as error:
             raise _out_of_range(path, columns, rows) from error
         except ValueMissing as error:
-            raise _missing(path, columns, [columns.score, columns.label]) from error
+            named = [columns.score, columns.second, columns.label]
+            raise _missing(path, columns, [name for name in named if name is not None]) from error
         yield batch, examples
         rows += batch.num_rows
         if progress is not None:
             progress(batch.num_rows)
     coding.finish()
+
+
+def _examples(labels: Any, batch: Any, columns: Columns) -> Examples:
+    """A batch's labels and scores; two models' scores as the joint cell that they lie in."""
+    first = Examples(labels, scores(batch, columns))
+    if columns.second is None or columns.pair is None:
+        return first
+    of_second = replace(columns, score=columns.second)
+    return columns.pair.examples(first, Examples(labels, scores(batch, of_second)))
 
 
 def _out_of_range(path: Path, columns: Columns, rows_before: int) -> ScoreOutOfRange:

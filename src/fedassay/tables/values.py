@@ -23,7 +23,7 @@ def numbers(batch: Any, name: str) -> _Array:
     with needed_for("tables"):
         import pyarrow as pa
 
-    column = _decoded(batch.column(name))
+    column = decoded(batch.column(name))
     kind = column.type
     if pa.types.is_null(kind):
         return np.full(batch.num_rows, np.nan)
@@ -56,7 +56,7 @@ class LabelReader:
     def read(self, batch: Any) -> _Array:
         """A batch's labels as numbers or booleans; missing ones are NaN."""
         if self._positive is not None:
-            return self._compare(_decoded(batch.column(self._name)), self._positive)
+            return self._compare(decoded(batch.column(self._name)), self._positive)
         labels = numbers(batch, self._name)
         if labels.dtype.kind != "b" and len(labels):
             self._seen.update(value for value in (-1, 0) if (labels == value).any())
@@ -144,7 +144,7 @@ def moments(batch: Any, name: str) -> _Array:
     with needed_for("tables"):
         import pyarrow as pa
 
-    column = _decoded(batch.column(name))
+    column = decoded(batch.column(name))
     kind = column.type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return numbers(batch, name)
@@ -166,7 +166,7 @@ def text(batch: Any, name: str) -> Any:
     with needed_for("tables"):
         import pyarrow as pa
 
-    column = _decoded(batch.column(name))
+    column = decoded(batch.column(name))
     try:
         return column.cast("string")
     except pa.ArrowException as error:
@@ -181,7 +181,7 @@ def _nearest(column: Any) -> Any:
     return column.cast("string").cast("float64")
 
 
-def _decoded(column: Any) -> Any:
+def decoded(column: Any) -> Any:
     """A column of categories as the values they stand for."""
     with needed_for("tables"):
         import pyarrow as pa

@@ -19,7 +19,7 @@ from fedassay.patient_rows import limits_patients
 from fedassay.randomness import SystemRandomness
 from fedassay.secagg.identity import Identity, Roster
 from fedassay.survey import Survey
-from fedassay.tables.reading import Columns, count_file, count_patients_file
+from fedassay.tables.reading import Columns, count_patients_file, count_survey_file
 from fedassay.tables.split_rows import count_split_file, splits_rows
 
 LEDGER_FILE = "ledger.db"
@@ -83,7 +83,7 @@ class Site:
                 self.table(), self.columns, survey, randomness=SystemRandomness()
             )
             return counts, None
-        return count_file(self.table(), self.columns, survey.grid), None
+        return count_survey_file(self.table(), self.columns, survey), None
 
     @property
     def name(self) -> str:

@@ -1,0 +1,53 @@
+"""What a request must say before a survey can be made of it."""
+
+from fedassay.checks import require_type
+from fedassay.errors import SettingInvalid
+from fedassay.mechanisms import Privacy
+from fedassay.planning.request import Preset, SurveyRequest
+
+
+def check_request(request: SurveyRequest) -> None:
+    """Raise `SettingInvalid` while a survey cannot be made because something is left open.
+
+    >>> check_request(SurveyRequest(clients=100))
+    """
+    require_type(request, SurveyRequest, "a request", "fedassay.new_survey takes its settings.")
+    match request.privacy:
+        case Privacy.SECURE:
+            return
+        case Privacy.DISTRIBUTED:
+            _require_epsilon(request)
+            if request.minimum_reports is None and request.clients is None:
+                raise SettingInvalid(
+                    "noise shares are sized for a number of reports; found neither minimum_reports "
+                    "nor clients. Add minimum_reports=N (--minimum-reports N), the fewest that may "
+                    "arrive."
+                )
+        case Privacy.SITE:
+            _require_epsilon(request)
+            check_site_rows(request)
+        case Privacy.LOCAL:
+            _require_epsilon(request)
+
+
+def check_site_rows(request: SurveyRequest) -> None:
+    """Raise unless a request says how many sites there are and how many rows they hold.
+
+    >>> check_site_rows(SurveyRequest(privacy=Privacy.SITE, clients=8, examples=40_000))
+    """
+    is_given = request.height is not None or request.preset is Preset.PAPER
+    lacking = [name for name in ("clients", "examples") if getattr(request, name) is None]
+    if request.privacy is Privacy.SITE and not is_given and lacking:
+        raise SettingInvalid(
+            "every site adds the whole noise, so that a grid is chosen for so many sites and "
+            f"rows; found no {' and no '.join(lacking)}. Add clients=N for the sites and "
+            "examples=R for their rows in all (--clients N --examples R)."
+        )
+
+
+def _require_epsilon(request: SurveyRequest) -> None:
+    if request.epsilon is None:
+        raise SettingInvalid(
+            f"{request.privacy.value} differential privacy needs an epsilon; found none. "
+            "Add epsilon=1 (--epsilon 1)."
+        )
