@@ -135,8 +135,8 @@ def widths(place: Path) -> Iterator[str]:
         "Where noise is added once, pairing takes about half of the interval of ROC AUC away, and "
         "more where models agree more. Under local privacy every report says one of many joint "
         "cells, and that costs more than the models' agreement gives back on these rows: there two "
-        "surveys of one half each, whose second step asks where the scores lie, tell as much at a "
-        "threshold and more of ROC AUC."
+        "surveys of one half each, whose second step asks where the scores lie, tell more, as "
+        "`fedassay plan --paired` says beforehand."
     )
 
 
@@ -201,6 +201,12 @@ def coverage(trials: int, names: tuple[str, ...]) -> Iterator[str]:
         "told apart",
     )  # fmt: skip
     yield markdown_table(header, body)
+    yield (
+        "With exact sums and with noise that is added once, intervals hold about as often as "
+        "stated. Under local privacy a few joint cells leave much open inside them, and the "
+        "interval of ROC AUC counts that for either model as if it were independent: it holds more "
+        "often than stated, and tells less."
+    )
 
 
 def one_trial(

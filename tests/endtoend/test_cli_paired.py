@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv
 import pytest
@@ -20,7 +21,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     generator = np.random.default_rng(1)
     labels = generator.integers(0, 2, 4_000)
     common = generator.normal(size=4_000)
-    columns = {"label": labels}
+    columns: dict[str, npt.NDArray[np.generic]] = {"label": labels}
     for name, gap in (("score_a", 1.6), ("score_b", 1.0)):
         odds = 0.8 * common + 0.5 * generator.normal(size=4_000) + gap * (labels - 0.5)
         columns[name] = 1.0 / (1.0 + np.exp(-odds))
