@@ -17,12 +17,14 @@ LAYERS: list[str] = CONTRACTS["contracts"][0]["layers"]
 NOT_MODULES = {
     "misuse",
     "architecture",
+    "benchmarks",
     "conftest",
     "docs",
     "fuzz",
     "peers",
     "planted",
     "reached",
+    "reproduced",
     "vectors",
 }
 """What a unit test may be named after beside modules and rooms of the package."""

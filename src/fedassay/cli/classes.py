@@ -34,6 +34,7 @@ from fedassay.tables.sources import row_count
 
 SIMULATION_FORMAT = "fedassay.simulation/1"
 _FEW_CLASSES = 8
+_PANEL = "More than two classes"
 
 ScoresOption = Annotated[
     str | None,
@@ -41,6 +42,7 @@ ScoresOption = Annotated[
         "--scores",
         metavar="COLS",
         help="Columns with the probability of each class: 'p*', or p0,p1,p2.",
+        rich_help_panel=_PANEL,
     ),
 ]
 ClassDesignOption = Annotated[
@@ -48,6 +50,7 @@ ClassDesignOption = Annotated[
     typer.Option(
         "--class-design",
         help="How classes share epsilon (default: the smallest predicted error).",
+        rich_help_panel=_PANEL,
     ),
 ]
 

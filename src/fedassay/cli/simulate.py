@@ -130,7 +130,9 @@ def simulate_command(
     show_sites: Annotated[
         bool,
         typer.Option(
-            "--show-sites", help="Under secure privacy: as if sites let their own counts be seen."
+            "--show-sites",
+            help="Under secure privacy: as if sites let their own counts be seen.",
+            rich_help_panel=options.FIGURES,
         ),
     ] = False,
     site_moments: Annotated[
