@@ -32,6 +32,7 @@ from fedassay.planning.plan import (
 from fedassay.planning.request import Preset, Steps, SurveyRequest
 from fedassay.planning.search import design_survey
 from fedassay.planning.solve import Target, predicted
+from fedassay.planning.track import USUAL_SHIFTS, Looks, plan_track
 from fedassay.planning.validation import parse_widths
 from fedassay.report.plan_chart import write_plan_plot
 from fedassay.sites.sample_size import IntervalWidths
@@ -100,6 +101,19 @@ def plan(
             help="Split epsilon over boundaries, evaluation, calibration, monitoring.",
         ),
     ] = None,
+    track: Annotated[
+        str | None,
+        typer.Option(
+            metavar="months=N", help="Split epsilon over N looks, and say how soon changes show."
+        ),
+    ] = None,
+    shift: Annotated[
+        list[float] | None,
+        typer.Option(metavar="D", help="With --track: a change of the metric; may be repeated."),
+    ] = None,
+    false_alarms: Annotated[
+        float, typer.Option(metavar="P", help="With --track: chance of any false alarm in a year.")
+    ] = 0.05,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     force: ForceOption = False,
@@ -117,6 +131,8 @@ def plan(
       fedassay plan --clients 50000 --reference train.parquet -o survey.json
 
       fedassay plan --clients 12 --examples 6000 --widths oe=0.2,c_statistic=0.05 --tau 0.2
+
+      fedassay plan --privacy distributed --epsilon 6 --clients 20000 --track months=12
 
       fedassay plan --privacy local --epsilon 5 --clients 200000 --pipeline evaluation,calibration=2
     """
@@ -160,6 +176,24 @@ def plan(
         sum_only=sum_only,
         site_moments=site_moments,
     )
+    if track is not None:
+        if plot is not None or output is not None or target_error is not None or pipeline:
+            raise SettingInvalid(
+                "looks over time are several surveys: --plot, --output, --target-error and "
+                "--pipeline do not go with --track. Plan one survey with its own epsilon."
+            )
+        with working():
+            tracked = plan_track(
+                request,
+                Looks.parse(track),
+                metric=goal.target.metric,
+                shifts=tuple(shift or USUAL_SHIFTS),
+                false_alarms=false_alarms,
+            )
+        voice.result(tracked.to_json())
+        for line in tracked.lines():
+            voice.say(line)
+        return
     check_start(request, target_error)
     if pipeline is not None:
         if plot is not None or output is not None or target_error is not None:
