@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from fedassay import calibration, errors, ledger, metrics, planning, sites, tracking
     from fedassay.api import (
         answer,
-        load,
         new_survey,
         plan,
         simulate,
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
         write_report,
     )
     from fedassay.api_classes import simulate_classes
+    from fedassay.api_files import load
+    from fedassay.api_pairs import tally_pair
     from fedassay.assessment import Assessment
     from fedassay.calibration.calibrator import Calibrator, Method
     from fedassay.client import Answer, ClientPolicy
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
         Unit,
         UnitKind,
     )
+    from fedassay.paired.assessment import PairedAssessment
     from fedassay.planning.plan import Plan
     from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest
     from fedassay.planning.search import SurveyDesign
@@ -92,6 +94,7 @@ __all__ = [
     "Method",
     "NotEnoughData",
     "OneLevel",
+    "PairedAssessment",
     "Part",
     "Plan",
     "Polya",
@@ -128,6 +131,7 @@ __all__ = [
     "simulate_classes",
     "sites",
     "tally_answers",
+    "tally_pair",
     "tracking",
     "write_report",
 ]
@@ -138,7 +142,6 @@ _NAMES_OF = {
     "fractions": ("Fraction",),
     "fedassay.api": (
         "answer",
-        "load",
         "new_survey",
         "plan",
         "simulate",
@@ -146,6 +149,8 @@ _NAMES_OF = {
         "write_report",
     ),
     "fedassay.api_classes": ("simulate_classes",),
+    "fedassay.api_files": ("load",),
+    "fedassay.api_pairs": ("tally_pair",),
     "fedassay.assessment": ("Assessment",),
     "fedassay.calibration.calibrator": ("Calibrator", "Method"),
     "fedassay.client": ("Answer", "ClientPolicy"),
@@ -171,6 +176,7 @@ _NAMES_OF = {
         "Unit",
         "UnitKind",
     ),
+    "fedassay.paired.assessment": ("PairedAssessment",),
     "fedassay.planning.plan": ("Plan",),
     "fedassay.planning.request": ("LevelChoice", "Preset", "Steps", "SurveyRequest"),
     "fedassay.planning.search": ("SurveyDesign",),

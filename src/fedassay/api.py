@@ -5,60 +5,65 @@ sentence, and hands over to the rooms below. Randomness that nobody passes is th
 a seed goes to `simulate` alone.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from io import BytesIO
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, overload
 
 from fedassay.api_columns import Column, as_table
+from fedassay.api_files import load, survey_of, tally_of  # noqa: F401  # load is a verb
 from fedassay.api_inputs import (
     NewSurveySettings,
     Number,
     ReportWords,
-    Rows,
     SurveySettings,
     as_assessment,
     as_details,
     as_thresholds,
     survey_request,
 )
-from fedassay.assessment import ASSESSMENT_FORMATS, Assessment
-from fedassay.calibration.calibrator import CALIBRATOR_FORMAT, Calibrator
-from fedassay.checks import choice, require_type, require_whole, shown, unknown
+from fedassay.api_pairs import as_names, as_references, simulate_pair
+from fedassay.api_rows import Rows
+from fedassay.assessment import Assessment
+from fedassay.calibration.calibrator import Calibrator
+from fedassay.checks import choice, require_type, require_whole, shown
 from fedassay.client import Account, Answer, ClientPolicy
 from fedassay.client import answer as answer_examples
 from fedassay.decoding import DecodeOptions
-from fedassay.engines.report_files import answer_file, read_messages, report_files, site_names
-from fedassay.errors import FileInvalid, NoRows, SettingInvalid
-from fedassay.files import as_path, read_object
+from fedassay.engines.report_files import answer_file
+from fedassay.errors import SettingInvalid
+from fedassay.files import as_path
 from fedassay.ledger import TableDigest
 from fedassay.ledger.account import TableAccount
 from fedassay.mechanisms import Privacy
 from fedassay.metrics.named import metric_at
 from fedassay.planning.follow_up import follow_up
+from fedassay.planning.pair_search import design_pair
 from fedassay.planning.plan import DEFAULT_ERROR, Goal, Plan, check_start, make_plan
 from fedassay.planning.request import Preset, simulated_smallest
 from fedassay.planning.search import decode_options_for, design_survey
 from fedassay.planning.solve import Target
 from fedassay.randomness import SystemRandomness
 from fedassay.report.page import write_report as write_page
+from fedassay.simulation.pairs import SimulatedPair
 from fedassay.simulation.result import SimulatedAssessment, simulated_assessment
 from fedassay.simulation.simulate import check_sites, counted_rows
 from fedassay.simulation.site_rows import adds_moments, check_shown, shown_sites
 from fedassay.sites.moment_words import moment_words
 from fedassay.sites.sample_size import IntervalWidths
-from fedassay.survey import SURVEY_FORMATS, Survey
-from fedassay.survey_json import load_survey
+from fedassay.survey import Survey
 from fedassay.tables.split_rows import splits_rows
-from fedassay.tally import Tally, TallyBuilder
-from fedassay.tally_file import KeptTally, is_tally_file
-from fedassay.wire import Message, messages
+from fedassay.tally import Tally
 
 LARGEST_SEED = 2**64
 
 
+@overload
+def simulate(y_true: Column, y_score: Mapping[str, Column], **settings: Any) -> SimulatedPair: ...
+
+
+@overload
 def simulate(
     y_true: Column,
     y_score: Column,
@@ -75,7 +80,26 @@ def simulate(
     seed: int | None = None,
     show_sites: bool = False,
     **settings: Unpack[SurveySettings],
-) -> SimulatedAssessment:
+) -> SimulatedAssessment: ...
+
+
+def simulate(
+    y_true: Column,
+    y_score: Column | Mapping[str, Column],
+    *,
+    data: Any = None,
+    clients: Column | None = None,
+    patients: Column | None = None,
+    times: Column | None = None,
+    group: Column | None = None,
+    privacy: Privacy | str = Privacy.SECURE,
+    epsilon: Number | None = None,
+    thresholds: float | Iterable[float] = (0.5,),
+    reference: Any = None,
+    seed: int | None = None,
+    show_sites: bool = False,
+    **settings: Any,
+) -> SimulatedAssessment | SimulatedPair:
     """Run a federation over rows at hand, and compare its answers with the exact ones.
 
     Each row is a client, or `clients` says who holds it; with unit="patient", `patients` says
@@ -84,7 +108,8 @@ def simulate(
     an Arrow table, a mapping, a path to CSV or Parquet) the columns go by name. The same seed
     gives the figures of `fedassay simulate --seed`; without one, every run is another.
     `result.sites` are the sites where they may be seen, under secure privacy with `show_sites`,
-    and `result.heterogeneity(metric)` is what differs between them.
+    and `result.heterogeneity(metric)` is what differs between them. Scores of two models by name,
+    {"a": s1, "b": s2}, are one report of each row, and `result.differences()` is what differs.
 
     >>> import fedassay
     >>> labels, scores = [0, 1, 0, 1] * 500, [0.1, 0.3, 0.6, 0.9] * 500
@@ -94,6 +119,25 @@ def simulate(
     """
     if seed is not None:
         require_whole(seed, "a seed", 0, LARGEST_SEED, "Leave it out for other draws each time.")
+    if isinstance(y_score, Mapping):
+        if show_sites or group is not None:
+            raise SettingInvalid(
+                "sites and groups are told apart of one model; found two. Drop them."
+            )
+        return simulate_pair(
+            y_true,
+            y_score,
+            settings=settings,
+            privacy=privacy,
+            epsilon=epsilon,
+            thresholds=thresholds,
+            reference=reference,
+            seed=seed,
+            data=data,
+            clients=clients,
+            patients=patients,
+            times=times,
+        )
     points = as_thresholds(thresholds)
     rows = Rows(y_true, y_score, as_table(data), patients, times, group)
     cohort = rows.scored_clients(clients)
@@ -154,6 +198,7 @@ def new_survey(
             given["privacy"] = privacy
         others = [name for name, value in given.items() if value is not None]
         return follow_up(first, others, as_thresholds(thresholds), clients)
+    paired = settings.pop("paired", False)
     request = survey_request(
         settings,
         privacy=privacy,
@@ -161,15 +206,18 @@ def new_survey(
         clients=clients,
         examples=examples,
         thresholds=as_thresholds(thresholds),
-        reference=reference,
+        reference=None if paired else reference,
     )
+    if paired:
+        names = as_names(paired)
+        return design_pair(request, names, references=as_references(reference, names)).survey
     return design_survey(request).survey
 
 
 def answer(
     survey: Survey | str | Path,
     y_true: Column,
-    y_score: Column,
+    y_score: Column | Mapping[str, Column],
     *,
     data: Any = None,
     patients: Column | None = None,
@@ -186,14 +234,15 @@ def answer(
     (`LedgerAccount`) it is charged before any noise is drawn. Where each row answers one of
     two locally private surveys, `client_id` (or the account's data) and the row's number say
     which: pass the same rows in the same order to both. Where patients are protected, `patients`
-    says whose each row is, and `times` when it was, if the latest count.
+    says whose each row is, and `times` when it was, if the latest count. A survey of two models
+    takes the scores of both by their names.
 
     >>> import fedassay
     >>> survey = fedassay.new_survey(privacy="local", epsilon=2, clients=1000)
     >>> fedassay.answer(survey, [0, 1, 1], [0.2, 0.62, 1.0])
     <Answer: 3 reports>
     """
-    asked, randomness = _survey_of(survey), SystemRandomness()
+    asked, randomness = survey_of(survey), SystemRandomness()
     own_policy = ClientPolicy() if policy is None else policy
     require_type(own_policy, ClientPolicy, "a client's policy", "Pass ClientPolicy(...).")
     if client_id is not None:
@@ -205,7 +254,7 @@ def answer(
             f"an account is what is charged; found {shown(account)}. "
             "Pass LedgerAccount(ledger, part)."
         )
-    rows = Rows(y_true, y_score, as_table(data), patients, times, group)
+    rows = Rows(y_true, y_score, as_table(data), patients, times, group, asked.pair)
     if rows.path is not None:
         return answer_file(
             asked,
@@ -256,26 +305,13 @@ def tally_answers(
     >>> print(fedassay.tally_answers(survey, answers)["accuracy@0.5"].value)
     0.5
     """
-    asked = _survey_of(survey)
+    asked = survey_of(survey)
     earlier = None if first is None else as_assessment(first)
     # A second survey without its first is refused before anything is read.
     Assessment(asked, Tally.zero(asked), DecodeOptions(), (), earlier)
-    if isinstance(answers, Answer | bytes | str | Path) or not isinstance(answers, Iterable):
-        raise SettingInvalid(
-            f"answers come as a list of them; found {shown(type(answers))}. Write [answer]."
-        )
     options = decode_options_for(choice(Preset, preset, "preset"), buckets)
     points = as_thresholds(thresholds)
-    builder = TallyBuilder(Tally.zero(asked), asked)
-    named = answers.items() if isinstance(answers, Mapping) else ((None, each) for each in answers)
-    for name, each in named:
-        for message, called in _messages_of(each, asked):
-            builder.add(message, name=name or called)
-    tally = builder.tally()
-    if not any(tally.reports):
-        raise NoRows(
-            "at least one answer is needed; found none. Pass what fedassay.answer made, or paths."
-        )
+    tally = tally_of(asked, answers)
     return Assessment(asked, tally, options, points, earlier)
 
 
@@ -346,54 +382,3 @@ def write_report(
     fitted = Calibrator.load(calibrator) if isinstance(calibrator, str | Path) else calibrator
     write_page(assessment, place, calibrator=fitted, details=details)
     return place
-
-
-def load(path: str | Path) -> Survey | Assessment | Calibrator | KeptTally:
-    """Read any file that fedassay wrote: a survey, an assessment, a calibrator or a tally.
-
-    >>> import fedassay, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     fedassay.new_survey().save(f"{folder}/survey.json")
-    ...     fedassay.load(f"{folder}/survey.json")
-    <Survey ...: secure, 200 cells>
-    """
-    place = as_path(path)
-    if is_tally_file(place):
-        return KeptTally.load(place)
-    content = read_object(place)
-    kind = content.get("format") if isinstance(content, dict) else None
-    if kind not in _LOADERS:
-        raise FileInvalid(
-            f"{place}: {unknown(kind, _LOADERS, 'a format')} "
-            "Pass such a file, or use the fedassay version that wrote it."
-        )
-    return _LOADERS[kind](place)
-
-
-_LOADERS: dict[str, Callable[[Path], Survey | Assessment | Calibrator]] = {
-    **dict.fromkeys(SURVEY_FORMATS, load_survey),
-    **dict.fromkeys(ASSESSMENT_FORMATS, Assessment.load),
-    CALIBRATOR_FORMAT: Calibrator.load,
-}
-
-
-def _survey_of(survey: Survey | str | Path) -> Survey:
-    return survey if isinstance(survey, Survey) else load_survey(as_path(survey))
-
-
-def _messages_of(each: object, survey: Survey) -> Iterator[tuple[Message, str | None]]:
-    """The messages of an answer, of its bytes, or of the files that it is in, with their names."""
-    match each:
-        case Answer():
-            yield from ((message, None) for message in each.messages)
-        case bytes():
-            yield from ((message, None) for message in messages(BytesIO(each), survey))
-        case str() | Path():
-            files = report_files([as_path(each)])
-            for path, name in zip(files, site_names(files), strict=True):
-                yield from ((message, name) for message in read_messages(path, survey))
-        case _:
-            raise SettingInvalid(
-                "an answer is what fedassay.answer made, its bytes, or a path to its file; found "
-                f"{shown(each)}. Pass those."
-            )

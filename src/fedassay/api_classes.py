@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from fedassay.api import LARGEST_SEED
 from fedassay.api_columns import Column, as_table, client_codes, column, column_names, name_of
-from fedassay.api_inputs import Number, Rows, SurveySettings, survey_request
+from fedassay.api_inputs import Number, SurveySettings, survey_request
+from fedassay.api_rows import Rows
 from fedassay.checks import choice, require_whole, shown
 from fedassay.classes.class_survey import ClassDesign
 from fedassay.classes.result import ClassAssessment, run_classes

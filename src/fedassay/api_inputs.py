@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -11,32 +10,18 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from fedassay.api_columns import (
-    Column,
-    client_codes,
-    column,
-    group_codes,
-    groups_of,
-    name_of,
-    patient_codes,
-    time_numbers,
-)
+from fedassay.api_columns import column
 from fedassay.assessment import ASSESSMENT_FORMATS, Assessment
 from fedassay.checks import choice, require_thresholds, require_whole, shown, unknown
 from fedassay.errors import (
     FileInvalid,
-    LabelInvalid,
     SettingInvalid,
 )
 from fedassay.estimate_json import estimates_json
 from fedassay.examples import (
-    MOST_NAMED,
     Examples,
     FloatArray,
-    IntArray,
-    ScoredClients,
     checked_scores,
-    client_names,
 )
 from fedassay.files import as_path, parse_fraction, read_json
 from fedassay.group_names import GroupNames, group_name
@@ -44,7 +29,7 @@ from fedassay.mechanisms import Keep, Privacy, Unit, UnitKind
 from fedassay.planning.boundaries import reference_from
 from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest
 from fedassay.report.material import ReportDetails
-from fedassay.tables.reading import Columns, read_clients, read_reference
+from fedassay.tables.reading import Columns, read_reference
 
 Number = int | float | Fraction | Decimal | str
 
@@ -99,76 +84,7 @@ class NewSurveySettings(SurveySettings, total=False):
 
     after: Assessment | str | Path
     """The assessment of a first survey, or its file: makes the second one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Labels and scores as the door takes them: columns, or names of columns in `data`."""
-
-    y_true: Column
-    y_score: Column
-    data: Any = None
-    patients: Column | None = None
-    """Whose each row is, where patients are protected."""
-    times: Column | None = None
-    """When each row was, where the latest of a patient count."""
-    group: Column | None = None
-    """Which group each row is in, where groups are told apart."""
-
-    @property
-    def path(self) -> Path | None:
-        """The file that holds the table, where `data` names one."""
-        return as_path(self.data) if isinstance(self.data, str | os.PathLike) else None
-
-    @property
-    def columns(self) -> Columns:
-        """The names of the columns."""
-        return Columns(
-            name_of(self.y_score, "y_score"),
-            name_of(self.y_true, "y_true"),
-            patient=None if self.patients is None else name_of(self.patients, "patients"),
-            time=None if self.times is None else name_of(self.times, "times"),
-            group=None if self.group is None else name_of(self.group, "group"),
-        )
-
-    def patient_numbers(self) -> IntArray | None:
-        """The number of each row's patient; a missing one is refused."""
-        return None if self.patients is None else patient_codes(self.patients, self.data)
-
-    def time_numbers(self) -> FloatArray | None:
-        """When each row was, as numbers that rise with time; a missing one is refused."""
-        return None if self.times is None else time_numbers(self.times, self.data)
-
-    def examples(self, groups: GroupNames | None = None) -> Examples:
-        """The rows, checked, in the groups that a survey tells apart."""
-        if self.path is not None:
-            return read_clients(self.path, self.columns).examples
-        labels = column(self.y_true, self.data, "y_true")
-        rows = Examples(labels, column(self.y_score, self.data, "y_score")).require_rows()
-        if groups is None or self.group is None:
-            return rows
-        return rows.in_groups(group_codes(self.group, self.data, groups))
-
-    def scored_clients(self, clients: Column | None) -> ScoredClients:
-        """The rows with the client that holds each."""
-        if self.path is not None:
-            names = self.columns
-            owner = None if clients is None else name_of(clients, "clients")
-            return read_clients(self.path, replace(names, client=owner))
-        groups = None if self.group is None else groups_of(self.group, self.data)
-        examples = self.examples(groups)
-        patients, times = self.patient_numbers(), self.time_numbers()
-        if clients is None:
-            return ScoredClients(examples, None, len(examples), (), patients, times, groups)
-        codes, called = client_codes(clients, self.data)
-        if len(codes) != len(examples):
-            raise LabelInvalid(
-                f"there must be one client per row; found {len(codes)} clients and "
-                f"{len(examples)} rows. Pass columns of the same table."
-            )
-        count = len(called)
-        names_kept = client_names(called) if count <= MOST_NAMED else ()
-        return ScoredClients(examples, codes, count, names_kept, patients, times, groups)
+    paired: bool | Sequence[str]  # of two models on the same rows; or what these are called
 
 
 def survey_request(

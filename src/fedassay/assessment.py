@@ -78,6 +78,11 @@ class Assessment:
         require_type(self.thresholds, tuple, "thresholds", "Write them as (0.5,).")
         require_thresholds(self.thresholds)
         self.tally.require(self.survey)
+        if self.survey.pair is not None:
+            raise SettingInvalid(
+                "a survey of two models is read as a pair; found one model's reading. Use "
+                "fedassay.tally_pair, or fedassay tally."
+            )
         if self.first is not None:
             require_type(self.first, Assessment, "a first assessment", "fedassay.load reads files.")
             check_pair(self.first.survey, self.survey)

@@ -18,6 +18,7 @@ from fedassay.hierarchy import (
     Interleaved,
     Levels,
 )
+from fedassay.pair_levels import PairLevels
 
 MAX_CUT_LEAVES = 2**11
 MAX_CUT_LEVELS = 2**5
@@ -130,7 +131,7 @@ class CutLevels(Levels):
         return cls(leaves, cuts, weights)
 
 
-AnyLevels = Hierarchy | Interleaved | CutLevels
+AnyLevels = Hierarchy | Interleaved | CutLevels | PairLevels
 
 
 def levels_from_json(fields: Fields, leaves: int) -> AnyLevels:
@@ -144,8 +145,10 @@ def levels_from_json(fields: Fields, leaves: int) -> AnyLevels:
         return Interleaved(leaves, fields.integer("step", 1, MAX_LEVELS))
     if kind == "cuts":
         return CutLevels.from_json(fields, leaves)
+    if kind == "pair":
+        return PairLevels.from_json(fields, leaves)
     raise FileInvalid(
-        f"levels are a tree, interleaved or cuts; found {kind[:40]!r}. "
+        f"levels are a tree, interleaved, cuts or a pair; found {kind[:40]!r}. "
         "Use the fedassay version that wrote the survey."
     )
 

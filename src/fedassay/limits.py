@@ -129,12 +129,13 @@ def check_cells(survey: Survey, rows: int, smallest: int) -> None:
     if not survey.is_exact or smallest < 2:
         return
     honest = survey.minimum_reports - survey.colluders
-    if survey.leaves * smallest > rows * honest:
+    cells = max(survey.hierarchy.cells_per_level)
+    if cells * smallest > rows * honest:
         most = rows * honest // smallest
         fewer = f"Start a survey of at most {most:,} cells" if most else "Start one with noise"
         raise SurveyRefused(
             f"whoever adds up sees exact sums before they are merged, and this client wants "
-            f"{smallest} rows in a cell on average; in {survey.leaves:,} cells there are fewer "
+            f"{smallest} rows in a cell on average; in {cells:,} cells there are fewer "
             f"if the {honest} clients that the survey waits for have as many rows as this one. "
             f"{fewer} (--examples says for how many rows it is), or raise its minimum_reports."
         )

@@ -11,7 +11,7 @@ from fedassay.checks import check_model_digest, require_type
 from fedassay.cut_levels import AnyLevels, CutLevels
 from fedassay.errors import SettingInvalid
 from fedassay.files import PUBLIC, as_path, canonical, write_whole
-from fedassay.grid import Grid, check_smallest_cell
+from fedassay.grid import Grid
 from fedassay.group_names import GroupNames
 from fedassay.hierarchy import Hierarchy, Interleaved
 from fedassay.level_policy import EveryLevel, LevelPolicy, OneLevel, check_local
@@ -27,6 +27,8 @@ from fedassay.mechanisms import (
     UnitKind,
 )
 from fedassay.mechanisms.partial_noise import epsilons_of_levels, most_of_partial_noise
+from fedassay.pair_grid import PairGrid
+from fedassay.pair_levels import PairLevels, check_pair, check_smallest
 from fedassay.presentation import html_text
 from fedassay.survey_moments import SiteMoments
 from fedassay.survey_steps import (
@@ -130,9 +132,10 @@ class Survey:
         place, grouped = (self.step, self.hierarchy), self.groups is not None
         check_step(*place, epsilon=self.epsilon, is_local=self.is_local, in_groups=grouped)
         check_model_digest(self.model_digest)
-        check_smallest_cell(
-            self.smallest_cell, self.grid, self.hierarchy.levels, self.privacy.spends_epsilon
-        )
+        check_smallest(self.smallest_cell, self.grid, self.hierarchy, self.privacy.spends_epsilon)
+        more = self.step or self.moments or self.groups
+        is_plain = self.level_policy == EveryLevel() and not more
+        check_pair(self.grid, self.hierarchy, is_plain=is_plain)
         if self.moments is not None:
             honest = self.minimum_reports - self.colluders
             on_one_level = isinstance(self.level_policy, OneLevel)
@@ -169,15 +172,12 @@ class Survey:
         wanted: dict[str, tuple[type, ...]] = {
             "privacy": (Privacy,),
             "grid": (Grid,),
-            "hierarchy": (Hierarchy, Interleaved, CutLevels),
+            "hierarchy": (Hierarchy, Interleaved, CutLevels, PairLevels),
             "step": (FirstOfTwo, SecondOfTwo, NoneType),
             "level_policy": (EveryLevel, OneLevel),
             "unit": (Unit,),
-            "minimum_reports": (int,),
-            "colluders": (int,),
-            "smallest_cell": (int,),
-            "allow_empty": (bool,),
-            "sum_only": (bool,),
+            **dict.fromkeys(("minimum_reports", "colluders", "smallest_cell"), (int,)),
+            **dict.fromkeys(("allow_empty", "sum_only"), (bool,)),
             "mechanisms": (tuple,),
             "model_digest": (str, NoneType),
             "moments": (SiteMoments, NoneType),
@@ -285,6 +285,11 @@ class Survey:
         return self.privacy.noise_shares(self.minimum_reports - self.colluders)
 
     @property
+    def pair(self) -> PairGrid | None:
+        """The grids of two models, where each row has a score of both."""
+        return self.grid if isinstance(self.grid, PairGrid) else None
+
+    @property
     def samples_clients(self) -> bool:
         """Whether a level hears from clients drawn at random, each with its own noise."""
         return self.is_local or isinstance(self.level_policy, OneLevel)
@@ -328,10 +333,7 @@ class Survey:
 
     @property
     def own_participant_epsilon(self) -> float | None:
-        """What this survey alone costs towards a client that knows its own share of the noise.
-
-        None where noise is not shared.
-        """
+        """What this one costs towards a client that knows its own noise; None if not shared."""
         if not self.privacy.shares_noise:
             return None
         weights = [self.hierarchy.largest_weight(level) for level in range(len(self.mechanisms))]

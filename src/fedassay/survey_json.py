@@ -12,7 +12,6 @@ from fedassay.files import (
     parse_json,
     read_bytes,
 )
-from fedassay.grid import Grid
 from fedassay.group_names import GroupNames
 from fedassay.hierarchy import MAX_LEVELS
 from fedassay.level_policy import EveryLevel, LevelPolicy, OneLevel
@@ -27,6 +26,7 @@ from fedassay.mechanisms import (
 )
 from fedassay.mechanisms.law import MAX_EXAMPLES
 from fedassay.nesting import MOST_SMALLEST_CELL
+from fedassay.pair_grid import grid_from_json
 from fedassay.survey import MAX_CLIENTS, SMALLEST_CELL_FORMAT, SURVEY_FORMATS, Survey
 from fedassay.survey_moments import SiteMoments
 from fedassay.survey_steps import step_from_json
@@ -69,6 +69,7 @@ def survey_from_json(content: object, *, where: str = "survey") -> Survey:
     What is accepted says the same again when written, to the last byte, so that a
     fingerprint computed from a file in any language is the survey's.
 
+    >>> from fedassay.grid import Grid
     >>> from fedassay.hierarchy import Hierarchy
     >>> from fedassay.mechanisms import Exact
     >>> survey = Survey(
@@ -100,7 +101,7 @@ def survey_from_json(content: object, *, where: str = "survey") -> Survey:
 
 
 def _survey(fields: Fields) -> Survey:
-    grid = Grid.from_json(fields.inside("grid"))
+    grid = grid_from_json(fields.inside("grid"))
     groups = GroupNames.from_json(fields.inside("groups")) if fields.has("groups") else None
     leaves = grid.cells * (1 if groups is None else len(groups.parts))
     hierarchy = levels_from_json(fields.inside("hierarchy"), leaves)

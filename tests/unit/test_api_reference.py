@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from fedassay.simulation.result import SimulatedAssessment
 ROWS = 4000
 
 
-def earlier(privacy: str, **settings: object) -> SimulatedAssessment:
+def earlier(privacy: str, **settings: Any) -> SimulatedAssessment:
     """Last month's: scores of rare events, most of them below 0.05."""
     generator = np.random.default_rng(3)
     scores = generator.beta(0.3, 12.0, ROWS)
@@ -26,7 +27,7 @@ def earlier(privacy: str, **settings: object) -> SimulatedAssessment:
         epsilon=epsilon,
         steps=1,
         seed=0,
-        **settings,  # type: ignore[arg-type]
+        **settings,
     )
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ def rows(count: int, seed: int = 0) -> tuple[list[int], list[float]]:
     return (generator.random(count) < scores).astype(int).tolist(), scores.tolist()
 
 
-def first_result(**settings: object) -> Assessment:
+def first_result(**settings: Any) -> Assessment:
     """A released first step under distributed privacy."""
     labels, scores = rows(3000)
     result = fedassay.simulate(
@@ -31,7 +32,7 @@ def first_result(**settings: object) -> Assessment:
         epsilon=1,
         steps=2,
         seed=0,
-        **settings,  # type: ignore[arg-type]
+        **settings,
     )
     assert result.first is not None
     return result.first

@@ -31,7 +31,8 @@ from fedassay import (
     UnitKind,
 )
 from fedassay.api_columns import client_codes
-from fedassay.api_inputs import Rows, as_reference, as_shares, as_unit
+from fedassay.api_inputs import as_reference, as_shares, as_unit
+from fedassay.api_rows import Rows
 from fedassay.calibration.calibration_error import ece, mce, signed_gap
 from fedassay.calibration.estimators import CalibratedModel, IsotonicCalibrator
 from fedassay.calibration.gap_intervals import LargestSize, _falling

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -154,10 +155,10 @@ def test_steps_are_one_two_or_auto() -> None:
     ],
 )
 def test_what_only_one_survey_can_keep_does_not_go_with_two(
-    settings: dict[str, object], said: str
+    settings: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(SettingInvalid, match=f"{said} does not go with two steps"):
-        fedassay.simulate([0, 1] * 50, [0.2, 0.7] * 50, steps=2, **settings)  # type: ignore[arg-type]
+        fedassay.simulate([0, 1] * 50, [0.2, 0.7] * 50, steps=2, **settings)
 
 
 def test_a_first_step_that_finds_nothing_but_noise_is_refused() -> None:

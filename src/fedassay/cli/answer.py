@@ -19,8 +19,8 @@ from fedassay.cli.survey import SurveyArgument
 from fedassay.client import rows_counted
 from fedassay.engines.departure import Departure, slot_seconds
 from fedassay.engines.kept_answers import KeptAnswers
-from fedassay.engines.report_files import answer_file, read_messages
-from fedassay.errors import FedassayError, SurveyRepeated
+from fedassay.engines.report_files import answer_counts_file, answer_file, read_messages
+from fedassay.errors import FedassayError, SettingInvalid, SurveyRepeated
 from fedassay.files import write_whole
 from fedassay.randomness import SystemRandomness
 from fedassay.survey import Survey
@@ -33,9 +33,15 @@ ANSWERED_FORMAT = "fedassay.answered/1"
 
 def answer(
     survey_file: SurveyArgument,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="This client's scored table.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Report file.")],
-    score: columns.ScoreOption = None,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="This client's scored table.")
+    ] = None,
+    counts: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Instead of a table: counts by the query of `sql`."),
+    ] = None,
+    score: columns.ModelScoresOption = None,
     label: columns.LabelOption = None,
     patient: columns.PatientOption = None,
     time: columns.TimeOption = None,
@@ -78,8 +84,13 @@ def answer(
 
       fedassay answer survey.json scores.csv --score s --label y -o report.fa
 
+      fedassay answer survey.json scores.csv --score a=old --score b=new -o report.fa
+
       fedassay answer survey.json w.csv --ledger ledger.db --data-id w -o report.fa
+
+      fedassay answer survey.json --counts counts.csv -o report.fa
     """
+    given = _given(file, counts)
     survey = load_survey(survey_file)
     account = accounts.receipt_keeper(
         ledger, data_id, window=window, group=group, who=who, again=again, witness=witness
@@ -94,8 +105,10 @@ def answer(
         model=model,
         quiet=as_json or quiet,
     )
+    models = columns.models_of(score)
     tables = columns.TableOptions(
-        score=score,
+        score=None if models else columns.one_score(score),
+        models=models,
         label=label,
         patient=patient,
         time=time,
@@ -120,28 +133,38 @@ def answer(
             "like: it counts once. A new answer would be a second report and spend again; --force "
             "makes one."
         )
-    inputs = (file, survey_file, *accounts.files_of(account))
+    inputs = (given, survey_file, *accounts.files_of(account))
     check_output(output, *inputs, force=force or is_answer)
     kept: list[int] = []
     rows, departure = 0, Departure.begin()
-    with progress("reading rows", row_count(file)) as advance:
-
-        def read(steps: int) -> None:
-            nonlocal rows
-            rows += steps
-            advance(steps)
-
-        made = answer_file(
+    if counts is not None:
+        made, rows = answer_counts_file(
             survey,
-            file,
-            tables.for_table(file),
+            counts,
             randomness=SystemRandomness(),
             policy=policy,
             client_id=client_id,
             account=account,
-            progress=read,
-            counted=kept.append,
         )
+    else:
+        with progress("reading rows", row_count(given)) as advance:
+
+            def read(steps: int) -> None:
+                nonlocal rows
+                rows += steps
+                advance(steps)
+
+            made = answer_file(
+                survey,
+                given,
+                tables.for_table(given),
+                randomness=SystemRandomness(),
+                policy=policy,
+                client_id=client_id,
+                account=account,
+                progress=read,
+                counted=kept.append,
+            )
     content = made.to_bytes()
     if account is not None and answers is not None:
         answers.keep(survey, account.part, content)
@@ -165,6 +188,16 @@ def answer(
     if account is not None:
         voice.say(account.receipt_text())
     voice.result(_content(output, survey, content, rows=rows, counted=counted))
+
+
+def _given(file: Path | None, counts: Path | None) -> Path:
+    """The one file that the answer is made of."""
+    if (file is None) == (counts is None):
+        raise SettingInvalid(
+            "an answer is made of one scored table, or of counts by the query of fedassay sql; "
+            f"found {'neither' if file is None else 'both'}. Pass FILE, or --counts FILE."
+        )
+    return file or counts or Path()
 
 
 def _send_again(earlier: bytes, output: Path, voice: Voice, *, force: bool) -> None:

@@ -21,6 +21,7 @@ from fedassay.cli.report import report
 from fedassay.cli.reproduce import reproduce_command
 from fedassay.cli.show import show
 from fedassay.cli.simulate import simulate_command
+from fedassay.cli.sql import sql
 from fedassay.cli.survey import new_survey, show_survey
 from fedassay.cli.tally import merge, tally
 from fedassay.cli.track import track_app
@@ -45,6 +46,7 @@ app.command("plan")(plan)
 app.add_typer(survey_app, name="survey")
 app.add_typer(federation_app, name="federation")
 app.command("answer")(answer)
+app.command("sql")(sql)
 app.command("tally")(tally)
 app.command("merge")(merge)
 app.command("withdraw")(withdraw)

@@ -1,7 +1,7 @@
 """Options that say where a table keeps its scores and labels, and how they are written."""
 
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -9,15 +9,27 @@ import typer
 
 from fedassay.api_inputs import as_reference, is_assessment
 from fedassay.cli.console import err
+from fedassay.errors import SettingInvalid
 from fedassay.examples import Examples, FloatArray
-from fedassay.tables.columns import LABEL, SCORE, Columns
+from fedassay.pair_grid import check_names
+from fedassay.planning.pair_model import References
+from fedassay.tables.columns import LABEL, SCORE, Columns, pair_columns
 from fedassay.tables.names import choose_columns
+from fedassay.tables.reading import read_both
 
 PANEL = "How the table is written"
 
 ScoreOption = Annotated[
     str | None,
     typer.Option("--score", metavar="COL", help='Column with scores (default: "score").'),
+]
+ModelScoresOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--score",
+        metavar="COL",
+        help='Column with scores (default: "score"); of two models a=COL, and again b=COL.',
+    ),
 ]
 LabelOption = Annotated[
     str | None,
@@ -85,11 +97,45 @@ DecimalOption = Annotated[
 ]
 
 
+def one_score(given: list[str] | None) -> str | None:
+    """The column of one model's scores; raises where two models are named."""
+    if models_of(given):
+        raise SettingInvalid(
+            "this takes the scores of one model; found two (--score a=COL --score b=COL). "
+            "Name one column."
+        )
+    return given[0] if given else None
+
+
+def models_of(given: list[str] | None) -> dict[str, str]:
+    """The columns of two models by name, where two are given as NAME=COL; else nothing.
+
+    >>> models_of(["a=s1", "b=s2"]), models_of(["risk"]), models_of(None)
+    ({'a': 's1', 'b': 's2'}, {}, {})
+    """
+    if given is None or len(given) < 2:
+        return {}
+    parts = [text.partition("=") for text in given]
+    for text, (name, sign, column) in zip(given, parts, strict=True):
+        if not (name and sign and column):
+            raise SettingInvalid(
+                "the scores of two models are named, as in --score a=COL --score b=COL; found "
+                f"{text[:40]!r}. Name both."
+            )
+    names = tuple(name for name, _, _ in parts)
+    check_names(names)
+    scores = {name: column for name, _, column in parts}
+    pair_columns(Columns(), scores)
+    return scores
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableOptions:
     """What a command was told about its tables; None where it was told nothing."""
 
     score: str | None = None
+    models: Mapping[str, str] = field(default_factory=dict)
+    """Columns of two models' scores by the models' names; empty for one model."""
     label: str | None = None
     client: str | None = None
     patient: str | None = None
@@ -123,9 +169,17 @@ class TableOptions:
         """The columns of a table whose labels, if any, nobody needs."""
         return self._chosen(path, self._open() - {LABEL}, ())
 
+    def references(self, path: Path | None) -> References | None:
+        """Public rows that both models scored."""
+        if path is None:
+            return None
+        chosen = replace(self, client=None, patient=None, time=None).for_table(path)
+        first, second = read_both(path, chosen)
+        return first.examples, second
+
     def as_named(self) -> Columns:
         """The columns as they were named, whatever the table holds."""
-        return Columns(
+        columns = Columns(
             self.score or SCORE,
             self.label or LABEL,
             self.client,
@@ -137,9 +191,10 @@ class TableOptions:
             group=self.group,
             scale=self.scale,
         )
+        return pair_columns(columns, self.models) if self.models else columns
 
     def _open(self) -> set[str]:
-        named = {SCORE: self.score, LABEL: self.label}
+        named = {SCORE: self.score or next(iter(self.models), None), LABEL: self.label}
         return {name for name, given in named.items() if given is None}
 
     def _chosen(self, path: Path, unnamed: Collection[str], optional: Collection[str]) -> Columns:

@@ -12,6 +12,7 @@ from fedassay.cli import options
 from fedassay.cli.console import err, estimates_table
 from fedassay.cli.groups import groups_content, say_groups
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
+from fedassay.cli.show_pair import is_pair_file, show_pair
 from fedassay.cli.sites import (
     SiteQuestions,
     TauPriorOption,
@@ -74,6 +75,14 @@ def show(
     voice = Voice(as_json, quiet)
     if is_tally_file(file):
         _show_tally(KeptTally.load(file), file, voice)
+        return
+    if is_pair_file(file):
+        if metric or wanted or plot_sites or plot or liar is not None:
+            raise SettingInvalid(
+                "of two models their figures and differences are shown, at any --threshold; found "
+                "an option for one model. Leave it out."
+            )
+        show_pair(file, threshold, voice)
         return
     saved = Assessment.load(file)
     thresholds = tuple(dict.fromkeys(threshold or saved.thresholds))

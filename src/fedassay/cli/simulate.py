@@ -12,7 +12,7 @@ import typer
 
 from fedassay.assessment import Assessment
 from fedassay.cli import classes, columns, options
-from fedassay.cli.console import err, estimates_table, plain, progress
+from fedassay.cli.console import plain, progress
 from fedassay.cli.groups import (
     GroupOption,
     exact_groups,
@@ -22,13 +22,13 @@ from fedassay.cli.groups import (
 )
 from fedassay.cli.held_out import calibrate_half, calibration_json, print_calibration
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
+from fedassay.cli.simulate_output import PAGE, print_results, save_results
+from fedassay.cli.simulate_pair import PairRun, simulate_two
 from fedassay.cli.sites import SiteQuestions, TauPriorOption, WantedOption, say_sites, sites_content
-from fedassay.errors import FileInvalid, SettingInvalid
+from fedassay.errors import SettingInvalid
 from fedassay.estimate import Estimate
 from fedassay.estimate_json import estimates_json
-from fedassay.estimate_table import reasons
 from fedassay.examples import ScoredClients
-from fedassay.files import write_json
 from fedassay.mechanisms import Keep, Privacy, Unit, UnitKind
 from fedassay.metrics.exact_rows import row_metrics
 from fedassay.metrics.named import check_metric, metric_at
@@ -44,8 +44,6 @@ from fedassay.planning.search import (
     design_survey,
 )
 from fedassay.randomness import SimulatedRandomness
-from fedassay.report.charts import write_plots
-from fedassay.report.page import write_report
 from fedassay.simulation.simulate import (
     check_sites,
     counted_rows,
@@ -57,8 +55,7 @@ from fedassay.tables.reading import read_clients
 from fedassay.tables.sources import row_count
 
 SIMULATION_FORMAT = "fedassay.simulation/1"
-_PAGE = "report.html"
-_RESULTS = ("assessment.json", "simulation.json", "curves.png", _PAGE)
+_RESULTS = ("assessment.json", "simulation.json", "curves.png", PAGE)
 
 _EXAMPLES = """
 [bold]Examples[/bold]
@@ -79,6 +76,8 @@ _EXAMPLES = """
 
   fedassay simulate scores.csv --metric lift@0.05 --metric recall@specificity=0.95
 
+  fedassay simulate scores.csv --score a=old_model --score b=new_model
+
   fedassay simulate scores.csv --separator tab --positive yes --scale 100
 
   fedassay simulate scores.csv --preset paper --buckets 50 --out result/
@@ -91,7 +90,7 @@ _EXAMPLES = """
 
 def simulate_command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Scored table: CSV or Parquet.")],
-    score: columns.ScoreOption = None,
+    score: columns.ModelScoresOption = None,
     scores: classes.ScoresOption = None,
     label: columns.LabelOption = None,
     client: columns.ClientOption = None,
@@ -162,20 +161,17 @@ def simulate_command(
 ) -> None:
     """Run a federation over a scored table and compare its answers with the exact ones."""
     started = perf_counter()
-    if not 1 <= trials <= 1_000_000:
-        raise SettingInvalid(f"trials must be from 1 to 1000000; found {trials}.")
-    if seed is not None and seed < 0:
-        raise SettingInvalid(f"a seed must be 0 or more; found {seed}.")
+    _check_run(trials, seed)
     thresholds = tuple(dict.fromkeys(threshold or (0.5,)))
-    more = tuple(metric_at(name, thresholds) for name in metric or ())
-    for name in more:
-        check_metric(name)
+    more = _more_metrics(metric, thresholds)
     voice = Voice(as_json, quiet)
     if out_dir is not None and out_dir.is_dir():
         for name in _RESULTS:
             check_output(out_dir / name, file, reference, force=force)
+    models = columns.models_of(score)
     tables = columns.TableOptions(
-        score=score,
+        score=None if models else columns.one_score(score),
+        models=models,
         label=label,
         client=client,
         patient=patient,
@@ -187,6 +183,23 @@ def simulate_command(
         decimal=decimal,
         quiet=quiet,
     )
+    settings: dict[str, Any] = {
+        "privacy": privacy,
+        "epsilon": options.fraction_option(epsilon, "epsilon"),
+        "positive_rate": positive_rate,
+        "preset": preset,
+        "steps": steps,
+        "levels": levels,
+        "height": height,
+        "fanout": fanout,
+        "budget": options.parse_budget(budget),
+        "buckets": buckets,
+        "minimum_reports": minimum_reports,
+        "colluders": colluders,
+        "smallest_cell": simulated_smallest(preset, height, smallest_cell),
+        "sum_only": sum_only,
+    }
+    asked_unit = Unit(unit, max_examples, keep)
     if classes.are_asked(scores, class_design):
         classes.simulate_classes_command(
             classes.ClassQuestion(
@@ -198,23 +211,8 @@ def simulate_command(
                 seed=seed,
                 each_client=each_client,
                 out_dir=out_dir,
-                unit=Unit(unit, max_examples, keep),
-                request={
-                    "privacy": privacy,
-                    "epsilon": options.fraction_option(epsilon, "epsilon"),
-                    "positive_rate": positive_rate,
-                    "preset": preset,
-                    "steps": steps,
-                    "levels": levels,
-                    "height": height,
-                    "fanout": fanout,
-                    "budget": options.parse_budget(budget),
-                    "buckets": buckets,
-                    "minimum_reports": minimum_reports,
-                    "colluders": colluders,
-                    "smallest_cell": simulated_smallest(preset, height, smallest_cell),
-                    "sum_only": sum_only,
-                },
+                unit=asked_unit,
+                request=settings,
                 of_one_score={
                     "--score": score,
                     "--threshold": threshold,
@@ -230,32 +228,33 @@ def simulate_command(
             voice,
         )
         return
-    chosen = tables.for_table(file)
-    with progress("reading rows", row_count(file)) as advance:
-        cohort = read_clients(file, chosen, progress=advance)
-    asked_unit = Unit(unit, max_examples, keep)
-    exact = row_metrics(cohort.examples, thresholds, more=more)
     request = SurveyRequest(
-        privacy=privacy,
-        epsilon=options.fraction_option(epsilon, "epsilon"),
+        **settings, dropouts=Fraction(0), thresholds=thresholds, unit=asked_unit
+    )
+    if models:
+        simulate_two(
+            file,
+            tables,
+            request,
+            PairRun(trials, seed, each_client, started, reference, voice, out_dir),
+            of_one_model={
+                "--metric": metric,
+                "--calibrate": calibrate,
+                "--wanted": wanted,
+                "--show-sites": show_sites,
+                "--site-moments": site_moments,
+                "--group": group,
+            },
+        )
+        return
+    with progress("reading rows", row_count(file)) as advance:
+        cohort = read_clients(file, tables.for_table(file), progress=advance)
+    exact = row_metrics(cohort.examples, thresholds, more=more)
+    request = replace(
+        request,
         clients=cohort.clients,
-        dropouts=Fraction(0),
-        examples=counted_rows(cohort, asked_unit, is_local=privacy.is_local),
-        positive_rate=positive_rate,
-        preset=preset,
-        steps=steps,
-        levels=levels,
-        height=height,
-        fanout=fanout,
-        budget=options.parse_budget(budget),
-        buckets=buckets,
-        thresholds=thresholds,
+        examples=counted_rows(cohort, request.unit, is_local=privacy.is_local),
         reference=tables.reference(reference, is_simulated=True),
-        unit=asked_unit,
-        minimum_reports=minimum_reports,
-        colluders=colluders,
-        smallest_cell=simulated_smallest(preset, height, smallest_cell),
-        sum_only=sum_only,
         groups=cohort.groups,
     )
     check_sites(privacy, cohort)
@@ -315,10 +314,24 @@ def simulate_command(
         print_calibration(voice, tested)
     if out_dir is not None:
         voice.say(f"\nWrote {plain(out_dir)}/: {', '.join(_RESULTS)}")
-        voice.say(f"To look at: {plain(out_dir / _PAGE)}")
+        voice.say(f"To look at: {plain(out_dir / PAGE)}")
 
 
 simulate_command.__doc__ = f"{simulate_command.__doc__}\n{_EXAMPLES}"
+
+
+def _more_metrics(names: list[str] | None, thresholds: tuple[float, ...]) -> tuple[str, ...]:
+    more = tuple(metric_at(name, thresholds) for name in names or ())
+    for name in more:
+        check_metric(name)
+    return more
+
+
+def _check_run(trials: int, seed: int | None) -> None:
+    if not 1 <= trials <= 1_000_000:
+        raise SettingInvalid(f"trials must be from 1 to 1000000; found {trials}.")
+    if seed is not None and seed < 0:
+        raise SettingInvalid(f"a seed must be 0 or more; found {seed}.")
 
 
 def run_trials(
@@ -352,47 +365,3 @@ def run_trials(
             results.append(last.estimates() | {name: last[name] for name in more})
             after_trial(last)
     return results, last
-
-
-def save_results(folder: Path, content: dict[str, Any], assessment: Assessment) -> None:
-    """Write the simulation, its last assessment, curves, and a page about it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileInvalid(
-            f"{folder}: cannot be made ({error.strerror}). Choose a folder you may write to."
-        ) from error
-    write_json(folder / "simulation.json", content)
-    assessment.save(folder / "assessment.json")
-    write_plots(assessment, folder / "curves.png")
-    write_report(assessment, folder / _PAGE)
-
-
-def print_results(
-    voice: Voice,
-    cohort: ScoredClients,
-    results: list[dict[str, Estimate]],
-    exact: dict[str, float | None],
-    assessment: Assessment,
-) -> None:
-    """Print the last trial's estimates beside the exact values."""
-    survey, rows = assessment.survey, len(cohort.examples)
-    held = "each row a client" if cohort.client_of_row is None else f"{cohort.clients:,} clients"
-    voice.say(f"{rows:,} rows, {held}. {assessment.guarantee.sentence()}{assessment.cells_note}")
-    if assessment.steps > 1:
-        voice.say(
-            "The first survey found where the scores lie, the second asked there; both are read "
-            "together (--steps 1 asks once)."
-        )
-    kept = rows_counted(survey, cohort)
-    if kept < rows:
-        voice.say(
-            f"Counted {kept:,} of these rows, and left out {100 * (1 - kept / rows):.2g} %, since "
-            f"the survey protects {survey.unit}. Raise --max-examples to count more."
-        )
-    if len(results) > 1:
-        voice.say(f"Trial {len(results)} of {len(results)}, and |error|, the mean over all:")
-    voice.say()
-    voice.say(estimates_table(results[-1], exact=exact, trials=results))
-    for reason in () if voice.quiet else reasons(results[-1]):
-        err.print(reason, markup=False, soft_wrap=True)

@@ -13,6 +13,7 @@ from fedassay.errors import SettingInvalid
 from fedassay.ledger import Status
 from fedassay.mechanisms import Keep, Privacy, Unit, UnitKind
 from fedassay.mechanisms.plain_words import plain_words
+from fedassay.planning.pair_search import design_pair
 from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest
 from fedassay.planning.search import design_survey
 from fedassay.survey import Survey
@@ -48,7 +49,14 @@ def new_survey(
     height: options.HeightOption = None,
     fanout: options.FanoutOption = None,
     reference: options.ReferenceOption = None,
-    score: columns.ScoreOption = None,
+    paired: Annotated[
+        bool,
+        typer.Option(
+            "--paired",
+            help="Ask for two models' scores of the same rows, a and b, or as --score names them.",
+        ),
+    ] = False,
+    score: columns.ModelScoresOption = None,
     label: columns.LabelOption = None,
     positive: columns.PositiveOption = None,
     scale: columns.ScaleOption = 1.0,
@@ -106,6 +114,8 @@ def new_survey(
 
       fedassay survey new --privacy distributed --epsilon 1 --clients 500 --steps 2 -o first.json
 
+      fedassay survey new --paired --privacy distributed --epsilon 1 --clients 500 -o survey.json
+
       fedassay survey new --after first-assessment.json -o second.json
     """
     account = accounts.receipt_keeper(
@@ -117,8 +127,15 @@ def new_survey(
         _check_after(context)
         survey = make_survey(after=after, clients=clients, thresholds=threshold or ())
     else:
+        models = columns.models_of(score)
+        if models and not paired:
+            raise SettingInvalid(
+                "two models' scores are asked for with --paired; found two columns without it. "
+                "Add it, or name one column."
+            )
         tables = columns.TableOptions(
-            score=score,
+            score=None if models else columns.one_score(score),
+            models=models,
             label=label,
             positive=positive,
             scale=scale,
@@ -138,7 +155,7 @@ def new_survey(
             fanout=fanout,
             budget=options.parse_budget(budget),
             thresholds=tuple(threshold or ()),
-            reference=tables.reference(reference),
+            reference=None if paired else tables.reference(reference),
             unit=Unit(unit, max_examples, keep),
             minimum_reports=minimum_reports,
             colluders=colluders,
@@ -150,7 +167,12 @@ def new_survey(
             model_digest=None if model is None else options.file_digest(model),
             groups=named_groups(group_column, groups),
         )
-        survey = design_survey(request).survey
+        if paired:
+            names = tuple(models) or ("a", "b")
+            both = tables.references(reference) if reference is not None else None
+            survey = design_pair(request, (names[0], names[1]), references=both).survey
+        else:
+            survey = design_survey(request).survey
     if account is not None:
         account.status = Status.ISSUED
         account.charge(survey)
@@ -238,6 +260,7 @@ def survey_content(survey: Survey) -> dict[str, Any]:
         "model_digest": survey.model_digest,
         "sum_only": survey.sum_only,
         "moments": None if survey.moments is None else survey.moments.to_json(),
+        "models": None if survey.pair is None else list(survey.pair.names),
         "cells_per_level": list(survey.hierarchy.cells_per_level),
         "mechanisms": [mechanism.kind for mechanism in survey.mechanisms],
         "guarantee": survey.guarantee.sentence(),

@@ -13,10 +13,13 @@ from fedassay.cli.console import err, progress
 from fedassay.cli.groups import groups_content
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
 from fedassay.cli.show import assessment_content, say_assessment
+from fedassay.cli.show_pair import earlier_points, pair_content, say_pair
 from fedassay.cli.sites import SiteQuestions, sites_content
 from fedassay.cli.survey import SurveyArgument
+from fedassay.decoding import DecodeOptions
 from fedassay.engines.report_files import Collected, collect, report_files
 from fedassay.errors import FileInvalid, SettingInvalid, SurveyMismatch, TooFewReports
+from fedassay.paired.assessment import PairedAssessment
 from fedassay.planning.request import Preset, check_buckets, check_thresholds
 from fedassay.planning.search import decode_options_for
 from fedassay.survey import Survey
@@ -91,6 +94,18 @@ def tally(
         voice.result(_content(place, kept, collected))
         raise typer.Exit(2 if collected.rejected else 0)
     check_output(output, survey_file, place, first, *(reports or []), force=True)
+    if survey.pair is not None:
+        if first is not None or preset is not None or buckets is not None:
+            raise SettingInvalid(
+                "a survey of two models is read in one way; found --first, --preset or --buckets. "
+                "Leave it out."
+            )
+        points = tuple(dict.fromkeys(threshold or earlier_points(output, kept, force=force)))
+        check_thresholds(points)
+        kept, collected = _collected(kept, reports or [])
+        pair = PairedAssessment(survey, kept.tally, DecodeOptions(), points)
+        _release(pair, kept, collected, places=(place, output), voice=voice)
+        raise typer.Exit(2 if collected.rejected else 0)
     before = None if first is None else as_assessment(first)
     earlier = _earlier(output, kept, place, first=before, force=force)
     options_given = preset is not None or buckets is not None
@@ -114,7 +129,7 @@ def tally(
 
 
 def _release(
-    assessment: Assessment,
+    assessment: Assessment | PairedAssessment,
     kept: KeptTally,
     collected: Collected,
     *,
@@ -144,7 +159,7 @@ def _release(
         voice.result(_content(place, kept, collected))
         raise
     # What cannot be read must not close the tally.
-    assessment.histogram()
+    _ = assessment.headline
     released.save(place)
     assessment.save(output)
     _say_collected(voice, place, released, collected)
@@ -155,9 +170,13 @@ def _release(
             "It is the first of two. The second asks where the scores lie: fedassay survey new "
             f"--after {output} -o second.json\n"
         )
-    say_assessment(voice, assessment)
-    content = _content(place, released, collected)
-    voice.result({**content, "assessment": str(output), **_estimates(assessment)})
+    content = {**_content(place, released, collected), "assessment": str(output)}
+    if isinstance(assessment, PairedAssessment):
+        say_pair(voice, assessment)
+        voice.result({**content, **pair_content(assessment)})
+    else:
+        say_assessment(voice, assessment)
+        voice.result({**content, **_estimates(assessment)})
 
 
 def merge(

@@ -19,6 +19,8 @@ from fedassay.patient_rows import limits_patients
 from fedassay.randomness import Randomness
 from fedassay.sites.moment_words import moment_words
 from fedassay.survey import Survey
+from fedassay.tables.columns import columns_of_pair
+from fedassay.tables.counts_file import read_counts
 from fedassay.tables.reading import Columns, Progress, count_patients_file, count_survey_file
 from fedassay.tables.split_rows import count_split_file, splits_rows
 from fedassay.tally import Tally, TallyBuilder
@@ -43,6 +45,7 @@ def answer_file(
     with the client.
     """
     policy.check(survey)
+    columns = columns_of_pair(survey, columns)
     if splits_rows(survey):
         client_id = _named(client_id, account)
         counts, table = count_split_file(path, columns, survey, client_id, progress=progress)
@@ -66,6 +69,33 @@ def answer_file(
         rows_limited=True,
         moments=moment_words,
     )
+
+
+def answer_counts_file(
+    survey: Survey,
+    path: Path,
+    *,
+    randomness: Randomness,
+    policy: ClientPolicy,
+    client_id: str | None = None,
+    account: Account | None = None,
+) -> tuple[Answer, int]:
+    """Answer a survey from counts that a warehouse made, as one client; and how many rows they are.
+
+    Policy, charge and noise are here: the warehouse sees no epsilon.
+    """
+    policy.check(survey)
+    counts = read_counts(path, survey)
+    made = answer_counts(
+        survey,
+        counts,
+        randomness=randomness,
+        policy=policy,
+        client_id=client_id,
+        account=account,
+        moments=moment_words,
+    )
+    return made, int(counts.sum())
 
 
 def _named(client_id: str | None, account: Account | None) -> str:

@@ -95,8 +95,7 @@ def oe_ratio(histogram: ScoreHistogram) -> Estimate:
     if undefined is not None:
         return undefined
     value = histogram.total_positives / expected
-    gradient = -value * slopes / expected
-    gradient[1] += 1.0 / expected
+    gradient = _oe_gradient(histogram, slopes, expected)
     counts = np.maximum(histogram.counts, 0.0)
     bend = abs(expected - float((middle * histogram.counts).sum()))
     loose = float(((counts + histogram.spikes**2) * np.diff(histogram.edges) ** 2).sum() / 12.0)
@@ -112,6 +111,41 @@ def oe_ratio(histogram: ScoreHistogram) -> Estimate:
         / expected,
         shape=Shape.LOG,
     )
+
+
+def oe_gradient(histogram: ScoreHistogram) -> FloatArray:
+    """How observed over expected moves with each count, label x bucket.
+
+    >>> h = ScoreHistogram(np.array([0.0, 1.0]), np.array([[2.0], [2.0]]))
+    >>> oe_gradient(h).round(3).tolist()  # 2 / 2: half a positive expected of each row
+    [[-0.25], [0.25]]
+    """
+    pieced = in_pieces(histogram)
+    slopes = pieced.gradients(np.tile(pieced.scores, (2, 1, 1)))
+    expected = float((pieced.counts * pieced.scores).sum())
+    return _oe_gradient(histogram, slopes, expected)
+
+
+def _oe_gradient(histogram: ScoreHistogram, slopes: FloatArray, expected: float) -> FloatArray:
+    gradient = -histogram.total_positives / expected * slopes / expected
+    gradient[1] += 1.0 / expected
+    return gradient
+
+
+def regression_gradient(histogram: ScoreHistogram, *, slope: bool) -> FloatArray:
+    """How the calibration slope, or the figure in the large, moves with each count.
+
+    All zero where there is no such figure.
+
+    >>> h = ScoreHistogram.from_scores([0, 1] * 50, [0.2, 0.8] * 50)
+    >>> regression_gradient(h, slope=False).shape == h.counts.shape
+    True
+    """
+    fitted = _intercept_and_slope(histogram) if slope else _in_the_large(histogram)
+    if isinstance(fitted, NotEnoughData):
+        return np.zeros_like(histogram.counts)
+    gradient: FloatArray = fitted.gradients[1 if slope else 0]
+    return gradient
 
 
 def _furthest(observed: float, value: float, low: float, high: float) -> float:

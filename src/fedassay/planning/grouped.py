@@ -13,6 +13,7 @@ import numpy as np
 from fedassay.cut_levels import AnyLevels, CutLevels
 from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy, Interleaved
+from fedassay.pair_levels import PairLevels
 from fedassay.planning.request import Steps, SurveyRequest
 
 MOST_CUT = 2**9
@@ -54,7 +55,7 @@ def grouped_cells(grid: Grid, levels: AnyLevels, parts: int) -> tuple[Grid, AnyL
         full = grid if levels.levels == 1 else _with_cells(grid, prod(levels.fanouts))
         first, *rest = levels.fanouts if levels.levels > 1 else (full.cells,)
         return full, Hierarchy(parts * full.cells, (parts * first, *rest))
-    if parts * grid.cells > MOST_CUT:
+    if parts * grid.cells > MOST_CUT or isinstance(levels, PairLevels):
         return grid, Hierarchy.flat(parts * grid.cells)
     cuts = levels.cuts if isinstance(levels, CutLevels) else _interleaved_cuts(levels)
     starts = grid.cells * np.arange(parts)[:, np.newaxis]

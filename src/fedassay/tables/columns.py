@@ -1,9 +1,13 @@
 """Which columns of a table hold what, and how they are written."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from math import isfinite
 
+from fedassay.checks import unknown
 from fedassay.errors import SettingInvalid
+from fedassay.pair_grid import Names, PairGrid, check_names
+from fedassay.survey import Survey
 
 SCORE, LABEL = "score", "label"
 
@@ -32,6 +36,12 @@ class Columns:
     """Which group each row is in, where groups are told apart."""
     scale: float = field(default=1.0, kw_only=True)
     """The score of certainty: 100 where scores are percentages."""
+    second: str | None = field(default=None, kw_only=True)
+    """A second model's scores of the same rows, where two are compared."""
+    models: Names | None = field(default=None, kw_only=True)
+    """What the two models are called."""
+    pair: PairGrid | None = field(default=None, kw_only=True)
+    """The cells by which two scores are read as one."""
 
     def __post_init__(self) -> None:
         for name, mark in (("separator", self.separator), ("decimal mark", self.decimal)):
@@ -52,5 +62,47 @@ class Columns:
     @property
     def names(self) -> list[str]:
         """The columns to read."""
-        wanted = (self.score, self.label, self.client, self.patient, self.time, self.group)
+        people = (self.client, self.patient, self.time, self.group)
+        wanted = (self.score, self.second, self.label, *people)
         return list(dict.fromkeys(name for name in wanted if name is not None))
+
+
+def pair_columns(columns: Columns, scores: Mapping[str, str]) -> Columns:
+    """Columns with the scores of two models, by the models' names.
+
+    >>> pair_columns(Columns(), {"old": "s1", "new": "s2"}).names
+    ['s1', 's2', 'label']
+    """
+    names = tuple(scores)
+    check_names(names)
+    first, second = scores.values()
+    if first == second:
+        raise SettingInvalid(
+            f"two models have columns of their own; found {first[:40]!r} for both. Name two "
+            "columns, such as --score a=old --score b=new."
+        )
+    return replace(columns, score=first, second=second, models=(names[0], names[1]))
+
+
+def columns_of_pair(survey: Survey, columns: Columns) -> Columns:
+    """The columns that a survey reads: of one model's scores, or of the two that it names."""
+    pair = survey.pair
+    if pair is None and columns.second is None:
+        return columns
+    if pair is None:
+        raise SettingInvalid(
+            "this survey asks for the scores of one model; found two columns of them. Name one, "
+            "or start a survey of two models (--paired)."
+        )
+    if columns.second is None or columns.models is None:
+        wanted = " ".join(f"--score {name}=COL" for name in pair.names)
+        raise SettingInvalid(
+            f"this survey asks for the scores of two models, {pair.names[0]} and {pair.names[1]}; "
+            f"found one column of them. Name both ({wanted})."
+        )
+    for name in columns.models:
+        if name not in pair.names:
+            raise SettingInvalid(unknown(name, pair.names, "a model of this survey"))
+    named = dict(zip(columns.models, (columns.score, columns.second), strict=True))
+    first, second = (named[name] for name in pair.names)
+    return replace(columns, score=first, second=second, models=pair.names, pair=pair)

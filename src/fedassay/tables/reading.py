@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fedassay.errors import ScoreOutOfRange, ValueMissing
+from fedassay.errors import ScoreOutOfRange, SettingInvalid, ValueMissing
 from fedassay.examples import (
     MOST_NAMED,
     Examples,
@@ -37,6 +37,7 @@ __all__ = [
     "count_file",
     "count_patients_file",
     "count_survey_file",
+    "read_both",
     "read_clients",
     "read_reference",
     "row_count",
@@ -67,6 +68,21 @@ def read_clients(
         return ScoredClients(everything, None, len(everything), (), patients, times, groups)
     codes, clients, called = _client_codes(names)
     return ScoredClients(everything, codes, clients, called, patients, times, groups)
+
+
+def read_both(
+    path: Path, columns: Columns, *, progress: Progress | None = None
+) -> tuple[ScoredClients, Examples]:
+    """Read a whole table that two models scored: with the first's scores, and with the second's."""
+    if columns.second is None:
+        raise SettingInvalid(
+            "two models' scores are in two columns; found one. Name both (--score a=COL --score "
+            "b=COL)."
+        )
+    one = replace(columns, second=None, models=None)
+    first = read_clients(path, one, progress=progress)
+    other = replace(one, score=columns.second, client=None, patient=None, time=None)
+    return first, read_clients(path, other).examples
 
 
 def read_reference(path: Path, columns: Columns) -> Examples | FloatArray:
@@ -166,16 +182,26 @@ def checked_batches(
     coding, rows = LabelReader(columns), 0
     for batch in batches(path, columns, columns.names):
         try:
-            examples = Examples(coding.read(batch), scores(batch, columns))
+            examples = _examples(coding.read(batch), batch, columns)
         except ScoreOutOfRange as error:
             raise _out_of_range(path, columns, rows) from error
         except ValueMissing as error:
-            raise _missing(path, columns, [columns.score, columns.label]) from error
+            named = [columns.score, columns.second, columns.label]
+            raise _missing(path, columns, [name for name in named if name is not None]) from error
         yield batch, examples
         rows += batch.num_rows
         if progress is not None:
             progress(batch.num_rows)
     coding.finish()
+
+
+def _examples(labels: Any, batch: Any, columns: Columns) -> Examples:
+    """A batch's labels and scores; two models' scores as the joint cell that they lie in."""
+    first = Examples(labels, scores(batch, columns))
+    if columns.second is None or columns.pair is None:
+        return first
+    of_second = replace(columns, score=columns.second)
+    return columns.pair.examples(first, Examples(labels, scores(batch, of_second)))
 
 
 def _out_of_range(path: Path, columns: Columns, rows_before: int) -> ScoreOutOfRange:

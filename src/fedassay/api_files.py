@@ -1,0 +1,93 @@
+"""Surveys, answers and other files as the door takes them: values, bytes, or paths."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from io import BytesIO
+from pathlib import Path
+
+from fedassay.assessment import ASSESSMENT_FORMATS, Assessment
+from fedassay.calibration.calibrator import CALIBRATOR_FORMAT, Calibrator
+from fedassay.checks import shown, unknown
+from fedassay.client import Answer
+from fedassay.engines.report_files import read_messages, report_files, site_names
+from fedassay.errors import FileInvalid, NoRows, SettingInvalid
+from fedassay.files import as_path, read_object
+from fedassay.paired.assessment import PAIRED_FORMAT, PairedAssessment
+from fedassay.survey import SURVEY_FORMATS, Survey
+from fedassay.survey_json import load_survey
+from fedassay.tally import Tally, TallyBuilder
+from fedassay.tally_file import KeptTally, is_tally_file
+from fedassay.wire import Message, messages
+
+AnyAnswer = Answer | bytes | str | Path
+
+
+def load(path: str | Path) -> Survey | Assessment | PairedAssessment | Calibrator | KeptTally:
+    """Read any file that fedassay wrote: a survey, an assessment, a calibrator or a tally.
+
+    >>> import fedassay, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     fedassay.new_survey().save(f"{folder}/survey.json")
+    ...     fedassay.load(f"{folder}/survey.json")
+    <Survey ...: secure, 200 cells>
+    """
+    place = as_path(path)
+    if is_tally_file(place):
+        return KeptTally.load(place)
+    content = read_object(place)
+    kind = content.get("format") if isinstance(content, dict) else None
+    if kind not in _LOADERS:
+        raise FileInvalid(
+            f"{place}: {unknown(kind, _LOADERS, 'a format')} "
+            "Pass such a file, or use the fedassay version that wrote it."
+        )
+    return _LOADERS[kind](place)
+
+
+_LOADERS: dict[str, Callable[[Path], Survey | Assessment | PairedAssessment | Calibrator]] = {
+    **dict.fromkeys(SURVEY_FORMATS, load_survey),
+    **dict.fromkeys(ASSESSMENT_FORMATS, Assessment.load),
+    CALIBRATOR_FORMAT: Calibrator.load,
+    PAIRED_FORMAT: PairedAssessment.load,
+}
+
+
+def tally_of(survey: Survey, answers: Iterable[AnyAnswer] | Mapping[str, AnyAnswer]) -> Tally:
+    """Add up answers, their bytes or their files; a bad one raises."""
+    if isinstance(answers, Answer | bytes | str | Path) or not isinstance(answers, Iterable):
+        raise SettingInvalid(
+            f"answers come as a list of them; found {shown(type(answers))}. Write [answer]."
+        )
+    builder = TallyBuilder(Tally.zero(survey), survey)
+    named = answers.items() if isinstance(answers, Mapping) else ((None, each) for each in answers)
+    for name, each in named:
+        for message, called in _messages_of(each, survey):
+            builder.add(message, name=name or called)
+    tally = builder.tally()
+    if not any(tally.reports):
+        raise NoRows(
+            "at least one answer is needed; found none. Pass what fedassay.answer made, or paths."
+        )
+    return tally
+
+
+def survey_of(survey: Survey | str | Path) -> Survey:
+    """A survey, or the one in a file."""
+    return survey if isinstance(survey, Survey) else load_survey(as_path(survey))
+
+
+def _messages_of(each: object, survey: Survey) -> Iterator[tuple[Message, str | None]]:
+    """The messages of an answer, of its bytes, or of the files that it is in, with their names."""
+    match each:
+        case Answer():
+            yield from ((message, None) for message in each.messages)
+        case bytes():
+            yield from ((message, None) for message in messages(BytesIO(each), survey))
+        case str() | Path():
+            files = report_files([as_path(each)])
+            for path, name in zip(files, site_names(files), strict=True):
+                yield from ((message, name) for message in read_messages(path, survey))
+        case _:
+            raise SettingInvalid(
+                "an answer is what fedassay.answer made, its bytes, or a path to its file; found "
+                f"{shown(each)}. Pass those."
+            )

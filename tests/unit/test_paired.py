@@ -1,0 +1,173 @@
+"""Two models on the same rows, against brute force on rows."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy.stats import norm, rankdata
+
+import fedassay
+from fedassay.errors import FileInvalid, SettingInvalid, TooFewRows
+from fedassay.paired.assessment import PairedAssessment, model_metric
+
+Floats = npt.NDArray[np.float64]
+
+
+def scored(
+    rows: int, seed: int, *, gap: float = 0.3
+) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
+    """Labels, and scores of two models that share what is easy and what is hard."""
+    generator = np.random.default_rng(seed)
+    labels = generator.integers(0, 2, rows)
+    common = generator.normal(size=rows)
+    first, second = (
+        norm.cdf(0.7 * common + 0.5 * generator.normal(size=rows) + shift * (labels - 0.5))
+        for shift in (1.2, 1.2 - gap)
+    )
+    return labels, first, second
+
+
+def delong(labels: npt.NDArray[np.int64], first: Floats, second: Floats) -> tuple[float, float]:
+    """The difference of areas and its standard error (DeLong et al. 1988), from ranks."""
+    placements = []
+    for scores in (first, second):
+        positives, negatives = scores[labels == 1], scores[labels == 0]
+        ranks = rankdata(np.concatenate([positives, negatives]))
+        above = (ranks[: len(positives)] - rankdata(positives)) / len(negatives)
+        below = 1 - (ranks[len(positives) :] - rankdata(negatives)) / len(positives)
+        placements.append((above, below))
+    of_positives = placements[0][0] - placements[1][0]
+    of_negatives = placements[0][1] - placements[1][1]
+    variance = of_positives.var(ddof=1) / len(of_positives)
+    variance += of_negatives.var(ddof=1) / len(of_negatives)
+    return float(of_positives.mean()), float(np.sqrt(variance))
+
+
+@pytest.mark.parametrize("smallest", [0, 10])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_area_difference_and_its_error_are_delongs_on_rows(seed: int, smallest: int) -> None:
+    labels, first, second = scored(20_000, seed)
+    found = fedassay.simulate(labels, {"a": first, "b": second}, smallest_cell=smallest, seed=0)
+    difference = found.differences()["roc_auc"]
+    value, error = delong(labels, first, second)
+    assert difference.value == pytest.approx(value, abs=2e-4)
+    assert difference.sampling_sd == pytest.approx(error, rel=0.02)
+    assert difference.noise_sd == 0.0
+
+
+def test_errors_at_a_threshold_are_those_of_rows() -> None:
+    labels, first, second = scored(20_000, 3)
+    found = fedassay.simulate(labels, {"a": first, "b": second}, smallest_cell=0, seed=0)
+    above = first > 0.5, second > 0.5
+    influence = {
+        "precision@0.5": [
+            is_above * (labels - labels[is_above].mean()) / is_above.sum() for is_above in above
+        ],
+        "recall@0.5": [
+            (labels == 1) * (is_above - is_above[labels == 1].mean()) / (labels == 1).sum()
+            for is_above in above
+        ],
+        "brier": [
+            ((scores - labels) ** 2 - ((scores - labels) ** 2).mean()) / len(labels)
+            for scores in (first, second)
+        ],
+    }
+    for metric, (one, other) in influence.items():
+        error = np.sqrt(((one - other) ** 2).sum())
+        assert found.differences()[metric].sampling_sd == pytest.approx(error, rel=0.02), metric
+
+
+def test_pairing_narrows_the_interval_of_models_that_agree() -> None:
+    labels, first, second = scored(20_000, 4)
+    found = fedassay.simulate(labels, {"a": first, "b": second}, seed=0)
+    one, other = (found[f"roc_auc[{name}]"].sampling_sd for name in "ab")
+    assert found.differences()["roc_auc"].sampling_sd < 0.7 * np.hypot(one, other)
+
+
+def test_reclassification_counts_rows_by_who_is_above() -> None:
+    labels, first, second = scored(5_000, 5)
+    found = fedassay.simulate(labels, {"a": first, "b": second}, smallest_cell=0, seed=0)
+    table = found.reclassification(0.5).counts
+    assert table is not None
+    for label in (0, 1):
+        for i in (0, 1):
+            for j in (0, 1):
+                rows = (labels == label) & ((first > 0.5) == i) & ((second > 0.5) == j)
+                assert table[label, i, j] == rows.sum()
+    assert "no joint cell ends at 0.33" in found.reclassification(0.33).reason
+
+
+def test_noise_of_the_margins_is_that_of_the_joint_cells_they_are_summed_from() -> None:
+    labels, first, second = scored(4_000, 6)
+    found = fedassay.simulate(labels, {"a": first, "b": second}, privacy="local", epsilon=5, seed=0)
+    pair = found.pair()
+    weights = np.zeros_like(pair.joint)
+    weights[1, 0] = 1.0
+    of_margin = np.zeros_like(pair.first.counts)
+    of_margin[1, 0] = 1.0
+    joint = pair.noise.variance(weights.reshape(2, -1))
+    assert pair.first.noise.variance(of_margin) == pytest.approx(joint)
+    assert pair.is_margin
+
+
+def test_an_assessment_of_two_models_reads_back(tmp_path: Path) -> None:
+    labels, first, second = scored(3_000, 7)
+    found = fedassay.simulate(labels, {"old": first, "new": second}, seed=0)
+    found.save(tmp_path / "pair.json")
+    again = fedassay.load(tmp_path / "pair.json")
+    assert isinstance(again, PairedAssessment)
+    for name, difference in found.differences().items():
+        assert again.differences()[name].value == difference.value, name
+        assert again.differences()[name].standard_error == difference.standard_error, name
+    content = json.loads((tmp_path / "pair.json").read_text())
+    assert min(content["counters"]) >= 10
+    assert {"value", "low", "high", "p_value"} <= content["differences"]["roc_auc"].keys()
+    assert model_metric("precision@0.5", "new") in content["estimates"]
+
+
+def test_a_file_with_a_smaller_cell_than_promised_is_refused(tmp_path: Path) -> None:
+    labels, first, second = scored(3_000, 8)
+    path = tmp_path / "pair.json"
+    fedassay.simulate(labels, {"a": first, "b": second}, seed=0).save(path)
+    content = json.loads(path.read_text())
+    for change, words in (
+        ({"counters": [9, *content["counters"][1:]]}, "at least 10"),
+        ({"counters": [content["counters"][0] + 1, *content["counters"][1:]]}, "the same rows"),
+        ({"kept": content["kept"][:3]}, '"kept" must list'),
+        ({"kept": [[0, 2, 1], *content["kept"][1:]]}, '"kept" must list'),
+    ):
+        path.write_text(json.dumps({**content, **change}))
+        with pytest.raises(FileInvalid, match=words):
+            fedassay.load(path)
+
+
+def test_nothing_is_published_of_a_label_with_too_few_rows() -> None:
+    labels, first, second = np.array([0] * 500 + [1] * 9), np.linspace(0, 1, 509), np.zeros(509)
+    found = fedassay.simulate(labels, {"a": first, "b": second + first**2}, seed=0)
+    with pytest.raises(TooFewRows, match="no count below 10 of either label"):
+        found.differences()
+
+
+def test_two_models_with_the_same_ranks_cannot_be_told_apart() -> None:
+    labels, first, _ = scored(5_000, 9)
+    found = fedassay.simulate(
+        labels, {"a": first, "b": first**2}, smallest_cell=0, thresholds=[], seed=0
+    )
+    difference = found.differences()["roc_auc"]
+    assert not difference.told_apart()
+    assert difference.p_value > 0.05
+
+
+def test_what_one_model_is_asked_for_does_not_go_with_two() -> None:
+    labels, first, second = scored(200, 10)
+    both = {"a": first, "b": second}
+    for settings in ({"height": 4, "smallest_cell": 0}, {"site_moments": True}, {"buckets": 9}):
+        with pytest.raises(SettingInvalid, match="does not go"):
+            fedassay.simulate(labels, both, **settings)
+    survey = fedassay.new_survey(paired=True)
+    with pytest.raises(SettingInvalid, match="read as a pair"):
+        fedassay.tally_answers(survey, [])
+    with pytest.raises(SettingInvalid, match="asks for the scores of one model"):
+        fedassay.tally_pair(fedassay.new_survey(), [])
