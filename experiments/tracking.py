@@ -109,7 +109,7 @@ def gaussian_delta(epsilon: float, sd: float, times: int) -> float:
 
 def laplace_sd(each: float) -> float:
     """Of one counter's discrete Laplace noise."""
-    return sqrt(2.0 * exp(-each)) / -np.expm1(-each)
+    return sqrt(2.0 * exp(-each)) / (1.0 - exp(-each))
 
 
 def noise_sds(epsilon: float, looks: int) -> tuple[float, float, float]:

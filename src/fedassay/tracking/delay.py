@@ -34,14 +34,19 @@ def median_delay(shift: float, *, looks_before: int, watch: Watch, spread: float
         )
     generator = np.random.default_rng(_SEED)
     limit, size = watch.limit, abs(shift)
-    total = spread * generator.standard_normal((_RUNS, looks_before)).sum(axis=1)
-    level, delay = np.zeros(_RUNS), np.full(_RUNS, inf)
-    for look in range(_MOST_LOOKS):
-        seen = looks_before + look
-        value = size + spread * generator.standard_normal(_RUNS)
-        level = np.maximum(0.0, level + (value - total / seen) / np.sqrt(1.0 + 1.0 / seen))
-        level = np.maximum(0.0, level - ALLOWANCE)
-        delay = np.where(np.isinf(delay) & (level >= limit), look + 1.0, delay)
+    total, level, delay = np.zeros(_RUNS), np.zeros(_RUNS), np.full(_RUNS, inf)
+    for seen in range(looks_before + _MOST_LOOKS):
+        changed = seen >= looks_before
+        value = size * changed + spread * generator.standard_normal(_RUNS)
+        if seen:
+            # The sum has wandered when the change comes: from where it is, it is sooner there.
+            residual = (value - total / seen) / np.sqrt(1.0 + 1.0 / seen)
+            level = np.maximum(0.0, level + residual - ALLOWANCE)
+        if changed:
+            soonest = np.isinf(delay) & (level >= limit)
+            delay = np.where(soonest, seen - looks_before + 1.0, delay)
+        else:
+            level = np.where(level >= limit, 0.0, level)
         total += value
         if np.isfinite(delay).mean() > 0.5:
             break
