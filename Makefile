@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint check bench verify fuzz planted planted-sample coverage experiments federation clean
+.PHONY: help demo test lint check bench verify fuzz planted planted-sample coverage experiments federation docs gallery sandbox clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "make %-15s %s\n", $$1, $$2 }'
@@ -41,6 +41,16 @@ planted-sample: $(VENV)/.test  ## twelve of them, as in CI
 
 coverage: $(VENV)/.test  ## which lines and branches no test reaches; writes docs/testing.md
 	$(BIN)/python -m tests.reached --run --write docs/testing.md
+
+docs: $(VENV)/.test  ## the documentation site, in build/site
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going -q -b html -c docs . build/site
+	@echo "Open build/site/index.html"
+
+gallery: $(VENV)/.runtime  ## the pictures of docs/gallery.md
+	$(BIN)/python -m examples.gallery
+
+sandbox: $(VENV)/.runtime  ## every table that README and docs name, in the folder sandbox
+	@$(BIN)/python -m examples.tables sandbox
 
 federation: $(VENV)/.flower  ## four hospitals on this machine: keys, TLS, a SuperLink, a kill, the report
 	@$(BIN)/python -m examples.four_hospitals

@@ -3,10 +3,11 @@
 from argparse import ArgumentParser
 from pathlib import Path
 
-from experiments.crowded import crowded_table, real_names
-from experiments.page import say
+from experiments.crowded import real_names
+from experiments.kept import run_all
 from experiments.peers.beside import averages, calibration_errors
-from experiments.peers.contests import CONTESTS, run_contest
+from experiments.peers.contests import CONTESTS
+from experiments.peers.jobs import Job, measure, outcomes
 from experiments.peers.page import (
     Comparison,
     averages_table,
@@ -15,30 +16,35 @@ from experiments.peers.page import (
     contest_sections,
     summary,
 )
-from experiments.resampled import SortedRows
 
 TRIALS = 40
 PAGE = Path(__file__).parents[1] / "peers.md"
 
 
 def main() -> None:
-    """Run all contests on all tables; --quick prints a page of three trials."""
+    """Run all contests on all tables, but for those that are kept, and write the page."""
     parser = ArgumentParser(prog="python -m experiments.peers", description=__doc__)
     parser.add_argument("--trials", type=int, default=TRIALS, help=f"default: {TRIALS}")
-    parser.add_argument("--quick", action="store_true", help="three trials, printed only")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="start nothing later")
+    parser.add_argument("--only", nargs="+", choices=real_names(), help="tables to measure now")
+    parser.add_argument("--page", type=Path, default=PAGE, help="default: experiments/peers.md")
     arguments = parser.parse_args()
-    trials = 3 if arguments.quick else arguments.trials
-    found: list[Comparison] = []
-    for table in real_names():
-        rows = SortedRows.of(crowded_table(table).examples)
-        for contest in CONTESTS:
-            say(f"{table}: {contest.name}")
-            found += comparisons(contest.name, table, run_contest(contest, rows, trials))
-    say("averages and calibration errors")
-    text = page(found, trials)
-    print(text)
-    if not arguments.quick:
-        PAGE.write_text(text, encoding="utf-8")
+    jobs = [
+        Job(table, contest, arguments.trials)
+        for table in real_names()
+        for contest in range(len(CONTESTS))
+    ]
+    wanted = arguments.only or real_names()
+    todo = [job for job in jobs if job.table in wanted and not job.path.exists()]
+    run_all(todo, measure, processes=arguments.processes, minutes=arguments.minutes)
+    found = [
+        comparison
+        for job in jobs
+        if (held := outcomes(job))
+        for comparison in comparisons(CONTESTS[job.contest].name, job.table, held)
+    ]
+    arguments.page.write_text(page(found, arguments.trials), encoding="utf-8")
 
 
 def page(found: list[Comparison], trials: int) -> str:

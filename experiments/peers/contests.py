@@ -8,7 +8,7 @@ from math import nan
 import numpy as np
 
 from experiments.peers import bell, central, dp_ecdf, dpauc, fedcurve
-from experiments.peers.roc import RocCurve, area_error
+from experiments.peers.roc import Distances, RocCurve
 from experiments.resampled import SortedRows
 from experiments.trials import Reader, Setting
 from fedassay.errors import SettingInvalid
@@ -18,7 +18,7 @@ from fedassay.metrics.named import named_metric
 from fedassay.planning.request import Preset, Steps
 from fedassay.planning.search import design_survey
 
-OURS, PRESET = "our default", "the paper's preset"
+OURS, PRESET, ONE_STEP = "our default", "the paper's preset", "ours in one step"
 SITES = 10
 
 Answer = tuple[float, RocCurve | None]
@@ -52,27 +52,29 @@ def run_contest(contest: Contest, rows: SortedRows, trials: int) -> list[Outcome
     """Every entrant on a table's own rows, trial after trial."""
     counts = rows.counts()
     exact = RocCurve.of_counts(counts)
+    distances = Distances(exact)
     epsilon = float(contest.setting.epsilon or 0)
     entrants = {(OURS, ""): survey(contest.setting, rows, Preset.DEFAULT)}
     if contest.has_preset:
-        entrants[PRESET, ""] = survey(contest.setting, rows, Preset.PAPER)
+        entrants[PRESET, ""] = survey(contest.setting, rows, Preset.PAPER, Steps.ONE)
     entrants |= contest.entrants(rows, epsilon)
     found = []
     for (name, setting), entrant in entrants.items():
         generator = np.random.default_rng(11)
-        pairs = [_errors(entrant(generator), exact) for _ in range(trials)]
+        pairs = [_errors(entrant(generator), exact.area, distances) for _ in range(trials)]
         found.append(Outcome(name, setting, *np.array(pairs).T))
     return found
 
 
-def _errors(answer: Answer, exact: RocCurve) -> tuple[float, float]:
+def _errors(answer: Answer, exact: float, distances: Distances) -> tuple[float, float]:
     area, curve = answer
-    return abs(area - exact.area), nan if curve is None else area_error(curve, exact)
+    return abs(area - exact), nan if curve is None else distances.to(curve)
 
 
-def survey(setting: Setting, rows: SortedRows, preset: Preset) -> Entrant:
+def survey(
+    setting: Setting, rows: SortedRows, preset: Preset, steps: Steps = Steps.AUTO
+) -> Entrant:
     """One of our surveys, the second of two with it where that is the default."""
-    steps = Steps.AUTO if preset is Preset.DEFAULT else Steps.ONE
     design = design_survey(setting.request(len(rows), (), steps=steps, preset=preset))
     reader = Reader(design, rows, (), setting.sites or len(rows))
     buckets, counts = design.decode_options.buckets, rows.counts()
@@ -123,6 +125,11 @@ def _distributed(rows: SortedRows, epsilon: float) -> dict[tuple[str, str], Entr
 
         found["DP-ECDF", f"{points} points"] = ecdf
     return found
+
+
+def _one_step(rows: SortedRows, epsilon: float) -> dict[tuple[str, str], Entrant]:
+    setting = Setting(Privacy.DISTRIBUTED, Fraction(epsilon))
+    return {(ONE_STEP, "--steps 1"): survey(setting, rows, Preset.DEFAULT, Steps.ONE)}
 
 
 def _central(rows: SortedRows, epsilon: float) -> dict[tuple[str, str], Entrant]:
@@ -188,4 +195,5 @@ CONTESTS = (
         _sites,
         has_preset=False,
     ),
+    Contest("Our two steps and one, ε = 1", Setting(Privacy.DISTRIBUTED, _ONE), _one_step, False),
 )

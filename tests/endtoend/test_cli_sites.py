@@ -1,9 +1,6 @@
 """Sites as people see them: figures of each, what differs between them, and a new one."""
 
 import json
-import re
-import shlex
-import shutil
 from collections.abc import Mapping
 from math import exp, log
 from pathlib import Path
@@ -18,7 +15,7 @@ from sklearn.metrics import roc_auc_score
 import fedassay
 from fedassay.sites import SeenSites, SummedSites
 from tests.program import Run, check_refused
-from tests.tables import BUNDLED, ROOT, Table, flights_by_carrier
+from tests.tables import Table, flights_by_carrier
 
 ROWS = 2500
 LARGE = ("UA", "B6", "EV", "DL", "AA", "MQ", "US", "9E")
@@ -274,20 +271,3 @@ def test_a_site_without_positives_is_listed_and_the_others_are_compared(
     # By sums it adds zeros, and nobody can tell.
     (summed,) = json_of(run, "simulate", table, "--client", "hospital")["trials"]
     assert summed["heterogeneity"]["roc_auc"]["sites"] == len(LARGE)
-
-
-def test_the_pages_commands_print_what_the_page_shows(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    page = (ROOT / "docs" / "sites.md").read_text()
-    shutil.copy(BUNDLED, tmp_path / "flights.parquet")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-    blocks = re.findall(r"```console\n\$ fedassay (.*?)\n\.\.\.\n(.*?)```", page, re.DOTALL)
-    assert len(blocks) == 4
-    for command, shown in blocks:
-        result = run(*shlex.split(command))
-        assert result.code == 0, result.err
-        printed = [line.rstrip() for line in result.out.splitlines()]
-        for line in shown.splitlines():
-            assert line in printed, line

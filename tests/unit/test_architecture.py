@@ -23,6 +23,7 @@ NOT_MODULES = {
     "peers",
     "planted",
     "reached",
+    "reproduced",
     "vectors",
 }
 """What a unit test may be named after beside modules and rooms of the package."""

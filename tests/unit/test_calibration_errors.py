@@ -8,9 +8,10 @@ from sklearn.isotonic import IsotonicRegression
 
 from fedassay.examples import Examples
 from fedassay.reproduction import areas, calibration_errors, costs, setup_table
-from fedassay.reproduction.claims import CLAIMS, Curves, results_page
+from fedassay.reproduction.claims import CLAIMS, results_page
 from fedassay.reproduction.datasets import Dataset
 from fedassay.reproduction.figures import FIGURES
+from fedassay.reproduction.findings import Curves
 from fedassay.reproduction.pages import page, slope
 from fedassay.reproduction.results import Point, points_of
 from fedassay.reproduction.settings import QUICK, SECURE
@@ -95,8 +96,8 @@ def test_a_claim_agrees_where_the_figure_does_as_the_paper_says_and_not_otherwis
     square = curve("secure", areas.QUANTILE, {b: b**-2.0 for b in (5.0, 50.0, 200.0)})
     slow = curve("secure", areas.QUANTILE, {b: b**-1.0 for b in (5.0, 50.0, 200.0)})
     assert claim.find(Curves(square)).agrees
-    assert not claim.find(Curves(slow)).agrees
-    assert claim.find(Curves(square)).preset == "slope -2.00"
+    assert claim.find(Curves(slow)).agrees is False
+    assert claim.find(Curves(square)).preset == "slope -2.00 ± 0.00"
 
 
 @pytest.mark.parametrize(
@@ -113,15 +114,40 @@ def test_what_the_measurement_leaves_open_is_not_decided(
 
 
 @pytest.mark.parametrize("gain", [1.0, 0.5])
-def test_fanouts_that_gain_are_said_to(gain: float) -> None:
-    claim = next(each for each in CLAIMS if each.text.startswith("Distributed: fan-outs"))
+def test_a_fanout_that_gains_is_said_to_beside_its_closed_form(gain: float) -> None:
+    claim = next(each for each in CLAIMS if each.text.startswith("Distributed: fan-out 4"))
     panel = "distributed, ε = 1"
     points = [
-        *curve(panel, "fan-out 2", {16.0: 0.02, 64.0: 0.01}),
-        *curve(panel, "fan-out 3", {27.0: 0.02}),
-        *curve(panel, "fan-out 4", {64.0: 0.01 * gain}),
+        *curve(panel, "fan-out 2", {1024.0: 0.02, 4096.0: 0.01}),
+        *curve(panel, "fan-out 4", {1024.0: 0.02, 4096.0: 0.01 * gain}),
     ]
-    assert claim.find(Curves(points)).agrees == (gain == 1.0)
+    found = claim.find(Curves(points))
+    assert found.agrees == (gain == 1.0)
+    assert found.preset == f"{gain:.2f} ± 0.00 times the error (closed form 0.61)"
+
+
+def test_a_claim_about_one_table_has_no_row_for_another() -> None:
+    claim = next(each for each in CLAIMS if each.table == "october")
+    assert claim.speaks_of("october")
+    assert claim.speaks_of("october (Kaggle)")
+    assert not claim.speaks_of("flights")
+
+
+def test_a_disagreement_is_explained_below_the_table_and_agreement_is_not() -> None:
+    def page_of(gain: float) -> str:
+        points = [
+            point
+            for panel in ("distributed, ε = 1", "local, ε = 5")
+            for point in (
+                *curve(panel, "fan-out 2", {4096.0: 0.01}),
+                *curve(panel, "fan-out 4", {4096.0: 0.01 * gain}),
+            )
+        ]
+        return results_page({"fanout": points}, quick=False)
+
+    assert "## Where ours disagrees" in page_of(0.5)
+    assert "It is the closed form that holds" in page_of(0.5)
+    assert "disagrees" not in page_of(1.0)
 
 
 def test_the_results_page_has_a_row_for_every_claim_and_table_that_was_measured() -> None:
@@ -137,4 +163,4 @@ def test_the_results_page_has_a_row_for_every_claim_and_table_that_was_measured(
     assert len(rows) == sum(claim.figure == "auc" for claim in CLAIMS)
     assert "| Secure: error at 100 buckets | 1e-5 | made | 1e-05 | 1e-06 | yes | auc |" in rows
     assert "**no**" in next(row for row in rows if row.startswith("| Local: error at 100"))
-    assert "up to 9.0 times, at B = 5" in text
+    assert "up to 9.0 ± 0.0 times, at B = 5" in text

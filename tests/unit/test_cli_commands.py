@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import click
 import pytest
+import typer.core
 import typer.main
 
 from fedassay.cli.app import app, main
@@ -99,3 +100,41 @@ def test_help_fits_eighty_columns(
     assert [option for option in _options(name) if option not in printed] == []
     words = " ".join(printed.split())
     assert [example for example in _examples(name) if example not in words] == []
+
+
+def test_the_program_tells_its_story_in_order(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(WIDTH))
+    monkeypatch.setattr(sys, "argv", ["fedassay", "--help"])
+    with pytest.raises(SystemExit):
+        main()
+    printed = capsys.readouterr().out
+    story = ["demo", "simulate", "plan", "survey", "answer", "tally", "show", "check"]
+    places = [printed.index(f"\n│ {name} ") for name in story]
+    assert places == sorted(places)
+    assert "Exit codes: 0 done; 1 a check failed; 2 an error" in " ".join(printed.split())
+
+
+def test_the_ten_options_of_simulate_that_matter_stand_first() -> None:
+    first = [
+        each.opts[0]
+        for each in COMMANDS["simulate"].params
+        if isinstance(each, typer.core.TyperOption) and each.rich_help_panel is None
+    ]
+    assert first == [
+        "--score", "--label", "--client", "--privacy", "--epsilon",
+        "--threshold", "--trials", "--seed", "--calibrate", "--out",
+    ]  # fmt: skip
+
+
+def test_a_program_that_writes_to_no_terminal_uses_no_colours(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["fedassay", "show", "nowhere.json"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 2
+    printed = capsys.readouterr()
+    assert "nowhere.json" in printed.err
+    assert "\x1b" not in printed.err + printed.out

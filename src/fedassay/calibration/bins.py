@@ -106,14 +106,19 @@ class BinTable:
     @cached_property
     def gap_noise(self) -> FloatArray:
         """Variance of the gaps from privacy noise."""
-        if self.histogram.noise.is_zero:
+        noise = self.histogram.noise
+        if noise.is_zero:
             return np.zeros(self.bins)
-        return np.array([self.histogram.noise.variance(self._gap_of(j)) for j in range(self.bins)])
+        if self.bins <= _FEW_BINS:
+            return np.maximum(np.diag(self.gap_noise_covariance), 0.0)
+        return np.array([noise.variance(self._gap_of(j)) for j in range(self.bins)])
 
     @cached_property
     def gap_noise_covariance(self) -> FloatArray:
         """The same between bins; among many bins, gaps count as erring apart."""
-        if self.histogram.noise.is_zero or self.bins > _FEW_BINS:
+        if self.histogram.noise.is_zero:
+            return np.zeros((self.bins, self.bins))
+        if self.bins > _FEW_BINS:
             return np.diag(self.gap_noise)
         weights = np.stack([self._gap_of(j) for j in range(self.bins)])
         return self.histogram.noise.covariances(weights)

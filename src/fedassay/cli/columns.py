@@ -49,6 +49,7 @@ PatientOption = Annotated[
         "--patient",
         metavar="COL",
         help="Column that says whose each row is (--unit patient).",
+        rich_help_panel=PANEL,
     ),
 ]
 TimeOption = Annotated[
@@ -57,6 +58,7 @@ TimeOption = Annotated[
         "--time",
         metavar="COL",
         help="Column that says when each row was (--keep latest).",
+        rich_help_panel=PANEL,
     ),
 ]
 PositiveOption = Annotated[

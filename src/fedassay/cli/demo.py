@@ -5,14 +5,17 @@ from importlib.resources import as_file, files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import Annotated
 
 import numpy as np
+import typer
 from rich.table import Table
 
 from fedassay.assessment import Assessment
 from fedassay.cli import options
-from fedassay.cli.console import estimates_table, progress
-from fedassay.cli.outputs import JsonOption, QuietOption, Voice
+from fedassay.cli.console import estimates_table, plain, progress
+from fedassay.cli.demo_files import AIRLINES, ASSESSMENT, FLIGHTS, PAGE, check_folder, save_demo
+from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice
 from fedassay.cli.simulate import SIMULATION_FORMAT, run_trials
 from fedassay.estimate import Estimate
 from fedassay.estimate_json import estimates_json
@@ -41,17 +44,26 @@ _SIDE_BY_SIDE = ("roc_auc", "average_precision", "brier", "precision@0.3", "reca
 
 
 def demo(
+    out_dir: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Leave the flights and the result there."),
+    ] = None,
     smallest_cell: options.SmallestCellOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
+    force: ForceOption = False,
 ) -> None:
     """Assess a flight-delay classifier over airlines and passengers that keep their rows.
 
-    [bold]Example[/bold]
+    [bold]Examples[/bold]
 
       fedassay demo
+
+      fedassay demo --out flights
     """
     voice = Voice(as_json, quiet)
+    if out_dir is not None:
+        check_folder(out_dir, force=force)
     with as_file(bundled_sample()) as path:
         airlines = read_clients(path, Columns("score", "label", "carrier"))
     exact = row_metrics(airlines.examples, _THRESHOLDS)
@@ -73,7 +85,10 @@ def demo(
         f"\nPooled ROC AUC {pooled:.4f}; averaging the airlines' own ROC AUCs would have given "
         f"{average:.4f}.\n"
     )
-    page = Path(mkdtemp(prefix="fedassay-")) / "report.html"
+    if out_dir is not None:
+        with as_file(bundled_sample()) as path:
+            save_demo(out_dir, path, assessment)
+    page = (Path(mkdtemp(prefix="fedassay-")) if out_dir is None else out_dir) / PAGE
     write_report(assessment, page, details=_DETAILS)
     models = three_models(airlines, smallest_cell=smallest_cell)
     voice.result(
@@ -97,6 +112,8 @@ def demo(
             f"\nIn two surveys ({'; '.join(twice)}): the first found where the scores lie, the "
             "second asked there, and both together spent that epsilon."
         )
+    if out_dir is not None:
+        voice.say(f"\nWrote {plain(out_dir)}/: {FLIGHTS}, {AIRLINES}/, {ASSESSMENT}, {PAGE}")
     voice.say("\nNext: fedassay simulate YOUR.parquet --score COL --label COL")
     voice.say(f"\nA page about the airlines, for any browser:\n{page}")
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from fedassay.assessment import Assessment
+from fedassay.cli import options
 from fedassay.cli.console import figures_table
 from fedassay.cli.outputs import Voice
 from fedassay.errors import SettingInvalid, SingleClass
@@ -20,6 +21,7 @@ GroupOption = Annotated[
         "--group",
         metavar="COL",
         help="Column whose values are groups, each with figures of its own.",
+        rich_help_panel=options.FIGURES,
     ),
 ]
 GroupColumnOption = Annotated[

@@ -13,6 +13,7 @@ from fedassay.mechanisms import Keep, Privacy, UnitKind
 from fedassay.planning.request import LevelChoice, Preset, Steps
 
 SHAPE = "The survey"
+FIGURES = "More figures"
 
 PrivacyOption = Annotated[Privacy, typer.Option("--privacy", help="Privacy model.")]
 PresetOption = Annotated[
@@ -55,7 +56,10 @@ ThresholdOption = Annotated[
 MetricOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--metric", metavar="NAME", help="One more metric, such as lift@0.05; may be repeated."
+        "--metric",
+        metavar="NAME",
+        help="One more metric, such as lift@0.05; may be repeated.",
+        rich_help_panel=FIGURES,
     ),
 ]
 MinimumOption = Annotated[

@@ -13,11 +13,20 @@ from rich.console import RenderableType
 from fedassay.cli.console import out
 from fedassay.errors import FileInvalid
 
+PANEL = "What it prints and writes"
+
 ForceOption = Annotated[
-    bool, typer.Option("--force", help="Replace an output file that is already there.")
+    bool,
+    typer.Option(
+        "--force", help="Replace an output file that is already there.", rich_help_panel=PANEL
+    ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object.", rich_help_panel=PANEL)
+]
+QuietOption = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print errors only.", rich_help_panel=PANEL)
+]
 
 
 def check_output(output: Path, *inputs: Path | None, force: bool) -> None:

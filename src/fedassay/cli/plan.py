@@ -19,6 +19,7 @@ from fedassay.errors import SettingInvalid
 from fedassay.mechanisms import Privacy
 from fedassay.metrics.named import metric_at
 from fedassay.planning.forecast import ErrorForecast, forecast_header, forecast_rows
+from fedassay.planning.pair_gain import pair_gain
 from fedassay.planning.pipeline import PipelinePlan, PipelineStep, plan_pipeline
 from fedassay.planning.plan import (
     DEFAULT_ERROR,
@@ -34,6 +35,7 @@ from fedassay.planning.search import design_survey
 from fedassay.planning.solve import Target, predicted
 from fedassay.planning.track import USUAL_SHIFTS, Looks, plan_track
 from fedassay.planning.validation import parse_widths
+from fedassay.presentation import aligned
 from fedassay.report.plan_chart import write_plan_plot
 from fedassay.sites.sample_size import IntervalWidths
 
@@ -114,6 +116,10 @@ def plan(
     false_alarms: Annotated[
         float, typer.Option(metavar="P", help="With --track: chance of any false alarm in a year.")
     ] = 0.05,
+    paired: Annotated[
+        bool,
+        typer.Option("--paired", help="What one survey of two models gains over two surveys."),
+    ] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     force: ForceOption = False,
@@ -129,6 +135,8 @@ def plan(
       fedassay plan --privacy local --clients 100000 --metric recall@0.3
 
       fedassay plan --clients 50000 --reference train.parquet -o survey.json
+
+      fedassay plan --paired --privacy distributed --epsilon 1 --clients 20000
 
       fedassay plan --clients 12 --examples 6000 --widths oe=0.2,c_statistic=0.05 --tau 0.2
 
@@ -176,23 +184,18 @@ def plan(
         sum_only=sum_only,
         site_moments=site_moments,
     )
+    if paired:
+        plan_pair(request, voice, output, has_more=pipeline is not None or plot is not None)
+        return
     if track is not None:
-        if plot is not None or output is not None or target_error is not None or pipeline:
+        one_survey = (plot, output, target_error, pipeline)
+        if any(each is not None for each in one_survey):
             raise SettingInvalid(
                 "looks over time are several surveys: --plot, --output, --target-error and "
                 "--pipeline do not go with --track. Plan one survey with its own epsilon."
             )
-        with working():
-            tracked = plan_track(
-                request,
-                Looks.parse(track),
-                metric=goal.target.metric,
-                shifts=tuple(shift or USUAL_SHIFTS),
-                false_alarms=false_alarms,
-            )
-        voice.result(tracked.to_json())
-        for line in tracked.lines():
-            voice.say(line)
+        shifts = tuple(shift or USUAL_SHIFTS)
+        plan_looks(request, voice, track, goal.target.metric, shifts, false_alarms)
         return
     check_start(request, target_error)
     if pipeline is not None:
@@ -225,6 +228,48 @@ def plan(
     for path in (output, plot):
         if path is not None:
             voice.say(f"Wrote {plain(path)}.")
+
+
+def plan_pair(request: SurveyRequest, voice: Voice, output: Path | None, *, has_more: bool) -> None:
+    """Say what one survey of two models gains, and write it where it is asked for."""
+    if has_more:
+        raise SettingInvalid(
+            "--paired plans one survey of two models; --pipeline and --plot do not go with it. "
+            "Leave them out."
+        )
+    with working() as say:
+        say("one survey of both models, and two of one")
+        gain = pair_gain(request)
+    if output is not None:
+        gain.design.survey.save(output)
+    voice.result(gain.to_json())
+    voice.say(gain.design.survey.guarantee.sentence())
+    voice.say()
+    rows = [
+        [name, f"{gain.paired[name]:.4f}", f"{gain.unpaired[name]:.4f}"] for name in gain.paired
+    ]
+    voice.say(aligned(["difference of", "± paired", "± two surveys"], rows))
+    voice.say()
+    voice.say(gain.sentence())
+    if output is not None:
+        voice.say(f"Wrote {plain(output)}.")
+
+
+def plan_looks(
+    request: SurveyRequest,
+    voice: Voice,
+    track: str,
+    metric: str,
+    shifts: tuple[float, ...],
+    false_alarms: float,
+) -> None:
+    """Split epsilon over looks such as months=12, and say how soon changes show."""
+    looks = Looks.parse(track)
+    with working():
+        made = plan_track(request, looks, metric=metric, shifts=shifts, false_alarms=false_alarms)
+    voice.result(made.to_json())
+    for line in made.lines():
+        voice.say(line)
 
 
 def errors_by_steps(made: Plan) -> dict[str, float]:

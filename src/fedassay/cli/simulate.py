@@ -130,7 +130,9 @@ def simulate_command(
     show_sites: Annotated[
         bool,
         typer.Option(
-            "--show-sites", help="Under secure privacy: as if sites let their own counts be seen."
+            "--show-sites",
+            help="Under secure privacy: as if sites let their own counts be seen.",
+            rich_help_panel=options.FIGURES,
         ),
     ] = False,
     site_moments: Annotated[
@@ -211,6 +213,7 @@ def simulate_command(
                 seed=seed,
                 each_client=each_client,
                 out_dir=out_dir,
+                calibrate=calibrate,
                 unit=asked_unit,
                 request=settings,
                 of_one_score={
@@ -218,8 +221,8 @@ def simulate_command(
                     "--threshold": threshold,
                     "--metric": metric,
                     "--positive": positive,
-                    "--calibrate": calibrate,
                     "--reference": reference,
+                    "--group": group,
                     "--show-sites": show_sites,
                     "--wanted": wanted,
                     "--site-moments": site_moments,

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from fedassay.assessment import Assessment
+from fedassay.cli import options
 from fedassay.cli.console import figures_table
 from fedassay.cli.outputs import Voice
 from fedassay.errors import SettingInvalid
@@ -28,6 +29,7 @@ WantedOption = Annotated[
         "--wanted",
         metavar="METRIC=V",
         help="Value that a new site should reach, such as roc_auc=0.8; may be repeated.",
+        rich_help_panel=options.FIGURES,
     ),
 ]
 TauPriorOption = Annotated[
@@ -36,6 +38,7 @@ TauPriorOption = Annotated[
         "--tau-prior",
         metavar="METRIC=M,SD",
         help="What others found of how sites differ, such as roc_auc=0.055,0.015; repeatable.",
+        rich_help_panel=options.FIGURES,
     ),
 ]
 

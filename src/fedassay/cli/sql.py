@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from fedassay.cli import columns
+from fedassay.cli.outputs import JsonOption, QuietOption, Voice
 from fedassay.cli.survey import SurveyArgument
 from fedassay.survey_json import load_survey
 from fedassay.tables.columns import LABEL, SCORE
@@ -18,19 +19,19 @@ def sql(
     score: columns.ScoreOption = None,
     label: columns.LabelOption = None,
     positive: columns.PositiveOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Print the query whose result is a survey's counts, for tables that stay where they are.
 
-    Export its result as CSV, and answer from that: policy, ledger and noise are on this side, and
-    the warehouse sees no epsilon.
+    Export its result as CSV, and answer from that with `answer --counts`: policy, ledger and noise
+    are on this side, and the warehouse sees no epsilon.
 
     [bold]Examples[/bold]
 
       fedassay sql survey.json --dialect duckdb --table scored
 
       fedassay sql survey.json --dialect postgres --table risk.scored --score p --label died
-
-      fedassay answer survey.json --counts counts.csv -o report.fa
     """
     query = counts_query(
         load_survey(survey_file),
@@ -40,4 +41,7 @@ def sql(
         label=label or LABEL,
         positive=positive,
     )
-    typer.echo(query, nl=False)
+    voice = Voice(as_json, quiet)
+    voice.result({"query": query})
+    if not (as_json or quiet):
+        typer.echo(query, nl=False)

@@ -23,8 +23,8 @@ def brier_gradient(histogram: ScoreHistogram) -> FloatArray:
     """How the Brier score moves with each count, label x bucket, for even scores in a bucket.
 
     >>> h = ScoreHistogram(np.array([0.0, 1.0]), np.array([[1.0], [1.0]]))
-    >>> brier_gradient(h).tolist()  # every row's loss is 1/3
-    [[0.0], [0.0]]
+    >>> abs(brier_gradient(h)).max() < 1e-15  # every row's loss is 1/3
+    np.True_
     """
     lo, hi = histogram.edges[:-1], histogram.edges[1:]
     of_zero = (lo * lo + lo * hi + hi * hi) / 3.0

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import hypot, sqrt
+from math import hypot
 
 import numpy as np
 
@@ -92,13 +92,11 @@ class Judge:
         covariance = leaf_covariance(self._told(survey), total_is_known=survey.total_is_known)
         noise = DenseNoise(covariance, leaves.counts, float(survey.epsilon or 0))
         expected = as_counted(survey, ScoreHistogram(leaves.edges, leaves.counts, noise))
-        errors = [_error(likely_area(expected)), _ranking_error(expected)]
+        figures = [likely_area(expected), average_precision(expected)]
         for edge in self.edges:
             threshold = float(leaves.edges[edge])
-            errors += [
-                _error(figure(expected, threshold)) for figure in (recall, precision, accuracy)
-            ]
-        return np.array(errors)
+            figures += [figure(expected, threshold) for figure in (recall, precision, accuracy)]
+        return np.array([_error(each) for each in figures])
 
 
 @lru_cache(maxsize=8)
@@ -107,13 +105,6 @@ def _ranking(pilot: Pilot, cells: tuple[int, ...]) -> tuple[FloatArray, float]:
     merged = pilot.histogram.merge(np.array(cells))
     gradient = np.repeat(precision_gradient(merged), np.diff(cells), axis=1)
     return gradient, _error(average_precision(merged))
-
-
-def _ranking_error(expected: ScoreHistogram) -> float:
-    """Average precision's error, with its noise through the gradient instead of draws."""
-    exact = ScoreHistogram(expected.edges, expected.counts)
-    noise_sd = sqrt(expected.noise.variance(precision_gradient(exact)))
-    return hypot(_error(average_precision(exact)), noise_sd)
 
 
 def _error(estimate: Estimate) -> float:

@@ -22,7 +22,7 @@ from fedassay.survey import Survey
 from fedassay.two_steps import decode_two
 
 _DRAWS = 60
-_FITS = 4
+_FITS = 2
 _BUCKETS = 40
 
 

@@ -65,18 +65,36 @@ def repeated_errors(
     data: Dataset, model: Model, clients: int, times: int, generator: np.random.Generator
 ) -> list[tuple[float, float, float]]:
     """The paper's binning, our default and the raw scores: errors of every repetition."""
-    paper, default = paper_design(model, clients), default_design(model, clients)
+    default = default_design(model, clients)
     found = []
     for _ in range(times):
-        fitting, testing = halves(data.examples, generator)
-        fitting = fitting.rows(generator.integers(len(fitting), size=clients))
-        leaves = paper_histogram(paper, fitting, generator)
-        theirs = fit_binning(leaves, buckets=BINS, noise_aware=False)
+        fitting, testing = sampled_halves(data.examples, clients, generator)
         ours = fit_auto(default_histogram(default, fitting, generator))
-        predicted = (theirs.predict(testing.scores), ours.predict(testing.scores), testing.scores)
-        first, second, raw = (ece(testing, each, BINS) for each in predicted)
-        found.append((first, second, raw))
+        found.append(
+            (
+                binning_error(model, fitting, testing, generator),
+                ece(testing, ours.predict(testing.scores), BINS),
+                ece(testing, testing.scores, BINS),
+            )
+        )
     return found
+
+
+def binning_error(
+    model: Model, fitting: Examples, testing: Examples, generator: np.random.Generator
+) -> float:
+    """The error in 20 bins of the paper's 20 quantile buckets, fitted by some rows for others."""
+    leaves = paper_histogram(paper_design(model, len(fitting)), fitting, generator)
+    binned = fit_binning(leaves, buckets=BINS, noise_aware=False)
+    return ece(testing, binned.predict(testing.scores), BINS)
+
+
+def sampled_halves(
+    examples: Examples, clients: int, generator: np.random.Generator
+) -> tuple[Examples, Examples]:
+    """So many clients drawn again from one random half, and the other half."""
+    fitting, testing = halves(examples, generator)
+    return fitting.rows(generator.integers(len(fitting), size=clients)), testing
 
 
 def halves(examples: Examples, generator: np.random.Generator) -> tuple[Examples, Examples]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -27,6 +28,7 @@ def repetitions(
         yield examples.rows(generator.integers(len(examples), size=clients))
 
 
+@lru_cache(maxsize=512)
 def paper_design(
     model: Model, clients: int, *, height: int = HEIGHT, fanout: int = 2
 ) -> SurveyDesign:
@@ -45,6 +47,7 @@ def paper_design(
     )
 
 
+@lru_cache(maxsize=512)
 def default_design(model: Model, clients: int, thresholds: tuple[float, ...] = ()) -> SurveyDesign:
     """What is asked when nobody says otherwise, in two steps where that pays.
 

@@ -232,14 +232,14 @@ FIGURES = {
         ),
         Figure(
             name="fanout",
-            title="Fan-outs 2, 3 and 4: error against leaves",
+            title="Fan-outs 2, 3 and 4: error of recall against leaves",
             label="app:praexpts",
             x="leaves B",
             y=_ERROR,
             bars=OVER_THRESHOLDS,
             parts=by_model(threshold_errors.by_fanout, MODELS[1:]),
             shares_y=False,
-            note="Means over the three metrics; the paper's preset but for its fan-out.",
+            note="Recall; the paper's preset but for its fan-out; three times the repetitions.",
         ),
         Figure(
             name="cost",

@@ -19,7 +19,7 @@ def page(figure: Figure, content: Mapping[str, Any], points: Sequence[Point]) ->
         f"repetitions. {figure.note}".strip(),
         f"![{figure.title}]({figure.name}.png)",
         f"Error bars: {figure.bars}. Tables: mean ± half of its 95 % interval over repetitions.",
-        _data(content["data"]),
+        data_table(content["data"]),
         *_slopes(figure, points),
         *_tables(figure, points),
         f"Sources {content['sources'][:12]}, "
@@ -51,7 +51,8 @@ def figure_text(point: Point) -> str:
     return f"{point.mean:.2g} ± {point.half_width:.1g}"
 
 
-def _data(data: Sequence[Mapping[str, Any]]) -> str:
+def data_table(data: Sequence[Mapping[str, Any]]) -> str:
+    """What the tables are: origin, size, share of positives, ROC AUC, calibration error."""
     body = [
         [
             each["name"],

@@ -15,7 +15,11 @@ from fedassay.metrics.roc_auc import even_area, likely_area
 from fedassay.planning.search import SurveyDesign
 from fedassay.planning.theory import Case, threshold_buckets
 from fedassay.reproduction.areas import exact_area
-from fedassay.reproduction.calibration_errors import repeated_errors
+from fedassay.reproduction.calibration_errors import (
+    binning_error,
+    repeated_errors,
+    sampled_halves,
+)
 from fedassay.reproduction.datasets import Dataset
 from fedassay.reproduction.federations import (
     default_design,
@@ -88,8 +92,10 @@ def by_rate(
         if model.privacy.spends_epsilon:
             panels[GIVEN][place].append(given_error(given, rows, generator))
     half = min(clients, len(data.examples) // 2)
-    found = repeated_errors(data, model, half, settings.repetitions, generator)
-    panels[CALIBRATION][model.name, float(half)] = [first for first, *_ in found]
+    for _ in range(settings.repetitions):
+        fitting, testing = sampled_halves(data.examples, half, generator)
+        error = binning_error(model, fitting, testing, generator)
+        panels[CALIBRATION][model.name, float(half)].append(error)
     return [
         point for panel, values in panels.items() for point in points_of(data.name, panel, values)
     ]

@@ -69,10 +69,10 @@ def require_plain_cells(survey: Survey) -> None:
             "each row answers one of these two surveys by its number in the table; counts do not "
             "say whose turn it is. Answer from the table, or make a survey with --steps 1."
         )
-    if survey.leaves != survey.grid.cells:
+    if survey.leaves != survey.grid.cells or survey.pair is not None:
         raise SettingInvalid(
-            "this survey has cells beside those of the scores, as for groups; a query counts "
-            "scores alone. Answer from the table: fedassay answer survey.json scores.parquet."
+            "this survey has cells beside those of one score, as for groups or two models; a query "
+            "counts one score. Answer from the table: fedassay answer survey.json scores.parquet."
         )
 
 
