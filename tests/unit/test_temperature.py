@@ -95,3 +95,19 @@ def test_slopes_that_drown_in_noise_leave_probabilities_alone() -> None:
     sharpness, reason = fitted_sharpness(noisy)
     assert sharpness == 1.0
     assert "left as they are" in reason
+
+
+def test_a_temperature_that_noise_may_have_made_is_taken_back() -> None:
+    grid = temperature_grid()
+    counts = grid.count(rounded_slopes(ROWS, randomness=SimulatedRandomness(0))).astype(np.float64)
+    clear = fitted_sharpness(ScoreHistogram(grid.edges, counts))[0]
+    assert clear < 0.7
+    # Noise of 600 on counts of some 1,000: ends still stand clear, and the crossing does not.
+    generator = np.random.default_rng(2)
+    found = []
+    for _ in range(40):
+        noisy = counts + 600.0 * generator.standard_normal(counts.shape)
+        noise = DenseNoise(np.eye(2 * grid.cells) * 600.0**2)
+        found.append(fitted_sharpness(ScoreHistogram(grid.edges, noisy, noise))[0])
+    off = np.abs(np.log(found))
+    assert np.median(off) < 0.5 * abs(np.log(clear))

@@ -11,7 +11,7 @@ Differs: Maddock, Cormode and Maple (arXiv 2510.01987) let clients descend the s
 rounds, and clip and noise every step; here one round asks for the slope at all b at once.
 """
 
-from math import sqrt
+from math import log, sqrt
 
 import numpy as np
 
@@ -29,6 +29,8 @@ _SIZES = 2
 _LEAST = 1e-6
 _BATCH = 2**14
 _IN_DOUBT = 2.0
+_FLATTEST = 1e-3
+_USUAL = log(2.0)
 
 
 def temperature_grid() -> Grid:
@@ -90,20 +92,26 @@ def softened(scores: FloatArray, sharpness: FloatArray | float) -> FloatArray:
 def fitted_sharpness(histogram: ScoreHistogram) -> tuple[float, str]:
     """The b where the mean slope crosses 0, and in which words it was found.
 
-    The slopes at all b are drawn as one cubic in log b, by weighted least squares. Where none
-    stands clear of noise and sampling, probabilities stay as they are.
+    The slopes at all b are drawn as one cubic in log b, by weighted least squares. Where it
+    crosses 0 is known up to sd = sd of the cubic there / its steepness; log b is taken back by the
+    share sd^2 / log(b)^2 of it that noise explains, and by no less than a prior that expects
+    temperatures about 2 or 1/2 would, so that probabilities stay as they are where noise explains
+    all.
     """
     means, sds = mean_slopes(histogram)
     if not (np.abs(means) > _IN_DOUBT * sds).any():
         return 1.0, "no slope of the log loss stands clear of the noise: left as they are"
     logs = np.log(SHARPNESSES)
+    cubic, covariance = np.polyfit(logs, means, 3, w=1.0 / sds, cov="unscaled")
     fine = np.linspace(logs[0], logs[-1], 1001)
-    curve = np.polynomial.Polynomial.fit(logs, means, 3, w=1.0 / sds)
-    rising = np.maximum.accumulate(curve(fine))
-    if rising[0] >= 0.0 or rising[-1] <= 0.0:
-        at = float(SHARPNESSES[0] if rising[0] >= 0.0 else SHARPNESSES[-1])
-        return at, "the temperature lies at an end of what was asked for"
-    return float(np.exp(fine[int(np.argmax(rising > 0.0))])), "one temperature"
+    rising = np.maximum.accumulate(np.polyval(cubic, fine))
+    crossing = float(fine[int(np.argmax(rising > 0.0))]) if rising[-1] > 0.0 else float(fine[-1])
+    powers = crossing ** np.arange(3, -1, -1)
+    steep = max(float(np.polyval(np.polyder(cubic), crossing)), _FLATTEST)
+    variance = float(powers @ covariance @ powers) / steep**2
+    kept = max(1.0 - variance / crossing**2, 0.0) if crossing else 0.0
+    kept = min(kept, _USUAL**2 / (_USUAL**2 + variance))
+    return float(np.exp(kept * crossing)), f"one temperature, {kept:.0%} of what was seen"
 
 
 def mean_slopes(histogram: ScoreHistogram) -> tuple[FloatArray, FloatArray]:

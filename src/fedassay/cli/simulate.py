@@ -178,7 +178,7 @@ def simulate_command(
         client=client,
         patient=patient,
         time=time,
-        group=one_column(group),
+        group=one_column(group, scores),
         positive=positive,
         scale=scale,
         separator=separator,
