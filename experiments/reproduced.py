@@ -88,7 +88,6 @@ def page(contents: Mapping[str, Mapping[str, Any]], figures: Figures) -> str:
     """The whole page."""
     first = next(iter(contents.values()))
     missing = [name for name in FIGURES if name not in contents]
-    seconds = sum(each["seconds"] for each in contents.values())
     sections = [
         results_page(figures, quick=first["quick"]).rstrip("\n"),
         "## Our default beside the paper's preset\n\n" + _beside(figures),
@@ -96,8 +95,7 @@ def page(contents: Mapping[str, Mapping[str, Any]], figures: Figures) -> str:
         "in [experiments/peers.md](../experiments/peers.md).",
         "## The tables\n\n" + data_table(first["data"]),
         "## The figures\n\n" + "\n\n".join(_pictures(contents)),
-        f"Written by `python -m experiments.reproduced` from {len(contents)} figures, "
-        f"{seconds / 60:.0f} minutes of measuring in all"
+        f"Written by `python -m experiments.reproduced` from {len(contents)} figures"
         + (f"; not measured in this run: {', '.join(missing)}." if missing else "."),
     ]
     return "\n\n".join(sections) + "\n"
