@@ -150,6 +150,27 @@ def test_nothing_is_published_of_a_label_with_too_few_rows() -> None:
         found.differences()
 
 
+def test_clients_answer_one_by_one_as_all_at_once() -> None:
+    labels, first, second = scored(300, 11)
+    both = {"a": first, "b": second}
+    survey = fedassay.new_survey(paired=True, smallest_cell=0, minimum_reports=3)
+    policy = fedassay.ClientPolicy(exact_sums=True, smallest_cell=0)
+    parts = [slice(0, 100), slice(100, 250), slice(250, 300)]
+    answers = [
+        fedassay.answer(
+            survey, labels[part], {name: own[part] for name, own in both.items()}, policy=policy
+        )
+        for part in parts
+    ]
+    found = fedassay.tally_pair(survey, answers)
+    for name, own in both.items():
+        edges = found.histogram(name).edges
+        for label in (0, 1):
+            expected, _ = np.histogram(-own[labels == label], -edges[::-1])
+            counted = found.histogram(name).counts[label]
+            assert counted.tolist() == expected[::-1].tolist()
+
+
 def test_two_models_with_the_same_ranks_cannot_be_told_apart() -> None:
     labels, first, _ = scored(5_000, 9)
     found = fedassay.simulate(
