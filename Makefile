@@ -62,6 +62,7 @@ experiments: $(VENV)/.runtime  ## studies of accuracy; writes experiments/*.md
 	$(BIN)/python -m experiments.calibration
 	$(BIN)/python -m experiments.theory
 	$(BIN)/python -m experiments.planning
+	$(BIN)/python -m experiments.classes
 	$(BIN)/python -m experiments.timing
 	$(BIN)/python -m experiments.smallest_cell
 	$(BIN)/python -m experiments.reconstruction

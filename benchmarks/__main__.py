@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 from benchmarks.page import Section, page, with_section
+from benchmarks.summary import draw_summary
 
 _PAGE = Path(__file__).with_name("README.md")
 _TOPICS = (
@@ -22,6 +23,7 @@ _TOPICS = (
     "calibration",
     "refusals",
     "startup",
+    "growth",
 )
 
 
@@ -46,6 +48,7 @@ def main() -> None:
     text = page(sections, load_before=load_before)
     print(text)
     if not quick:
+        draw_summary(sections, _PAGE.with_name("summary.png"))
         _PAGE.write_text(text, encoding="utf-8")
 
 

@@ -65,8 +65,11 @@ def page(sections: Sequence[Section], *, load_before: float) -> str:
         "runs, unless a row says one run; memory is the largest. "
         "`python -m benchmarks --quick` prints a smaller run and writes nothing."
     )
+    picture = "![How many times faster than each peer](summary.png)"
     return (
-        "\n\n".join([head, _machine(load_before), *(section.markdown() for section in sections)])
+        "\n\n".join(
+            [head, picture, _machine(load_before), *(section.markdown() for section in sections)]
+        )
         + "\n"
     )
 

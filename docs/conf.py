@@ -4,6 +4,7 @@ The sources are the repository's own pages, where they are: nothing is copied. D
 as they are written, with single backquotes for code.
 """
 
+import re
 from importlib.metadata import version as installed
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,21 @@ def plain_bars(*given: Any) -> None:
     ]
 
 
+ARRAY = re.compile(
+    r"~?numpy\.ndarray\[~?tuple\[~?(?:typing\.)?Any, \.\.\.\], ~?numpy\.dtype\[(~?numpy\.\w+)\]\]"
+)
+
+
+def short_arrays(*given: Any) -> tuple[str, str] | None:
+    """Arrays by their element alone; that they may have any shape goes without saying."""
+    signature, returned = given[-2:]
+    if signature is None:
+        return None
+    return tuple(text and ARRAY.sub(r"~numpy.ndarray[\1]", text) for text in (signature, returned))
+
+
 def setup(app: Sphinx) -> None:
     """What Sphinx calls before it builds."""
     app.connect("autodoc-process-docstring", plain_bars)
+    app.connect("autodoc-process-signature", short_arrays)
     app.connect("build-finished", write_front)

@@ -36,6 +36,10 @@ def make_tables(folder: Path, rows: int = ROWS) -> None:
     named = named.append_column("patient_id", patient)
     sex = pa.array(generator.choice(["F", "M"], rows))
     listed = named.drop(["patient_id"]).append_column("sex", sex)
+    score = table["score"].to_numpy().astype(np.float64)
+    other = np.clip(score + generator.normal(0.0, 0.1, rows), 0.0, 1.0)  # a model beside it
+    listed = listed.append_column("score_a", pa.array(score))
+    listed = listed.append_column("score_b", pa.array(other))
     pyarrow.csv.write_csv(listed, folder / "scores.csv")
     for number in range(1, HOSPITALS + 1):
         rows_there = named.filter(hospital == number).drop(["hospital"])

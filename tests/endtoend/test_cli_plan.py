@@ -106,3 +106,17 @@ def test_where_rows_are_what_lacks_the_verdict_says_rows(run: Run) -> None:
     assert f"{rows:,} rows would do" in short["verdict"]
     assert "within 0.01 only" not in short["verdict"]
     assert json.loads(run(*asked, "--examples", rows, "--json").out)["enough"]
+
+
+def test_a_budget_is_split_over_months_and_delays_are_told(run: Run) -> None:
+    asked = ("--privacy", "distributed", "--epsilon", 6, "--clients", 5000, *KNOWN)
+    found = run("plan", *asked, "--track", "months=12", "--shift", -0.02, "--json")
+    assert found.code == 0, found.err
+    content = json.loads(found.out)
+    assert content["epsilon_per_look"] == "1/2"
+    assert 2 <= content["delays"]["-0.02"] <= 8
+    said = run("plan", *asked, "--track", "months=12", "--shift", -0.02)
+    assert max(map(len, said.out.splitlines())) <= 80
+    assert "a ledger with a budget of 6 takes 12 such surveys" in " ".join(said.out.split())
+    check_refused(run("plan", *asked, "--track", "12"), "months=12 or weeks=12")
+    check_refused(run("plan", *asked, "--track", "months=12", "-o", "s.json"), "do not go with")

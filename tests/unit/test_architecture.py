@@ -17,6 +17,7 @@ LAYERS: list[str] = CONTRACTS["contracts"][0]["layers"]
 NOT_MODULES = {
     "misuse",
     "architecture",
+    "benchmarks",
     "conftest",
     "docs",
     "fuzz",

@@ -20,6 +20,7 @@ from fedassay.errors import SettingInvalid
 from fedassay.grid import Grid
 from fedassay.mechanisms import Polya, Privacy, RandomizedResponse, UnaryEncoding, Unit, UnitKind
 from fedassay.planning.request import SurveyRequest
+from fedassay.randomness import SystemRandomness
 from tests.class_rows import drawn_rows
 from tests.laws import discrete_laplace
 
@@ -37,7 +38,7 @@ def request(privacy: Privacy, **others: object) -> SurveyRequest:
 
 def moved(part: Part, rows: ClassRows) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
     """How one row moves the part's counters."""
-    return part.survey.grid.count(part_examples(part, rows))
+    return part.survey.grid.count(part_examples(part, rows, randomness=SystemRandomness()))
 
 
 def added_row_loss(survey: ClassSurvey, rows: ClassRows) -> float:

@@ -50,12 +50,26 @@ def words(page: str) -> str:
 @pytest.mark.parametrize("privacy", PRIVACY)
 def test_every_section_is_there_in_the_order_of_reading(privacy: str) -> None:
     page = page_of(privacy)
-    there = [name for name in SECTIONS if name != "sites" or privacy == "site"]
+    # Sites where they may be seen, groups where the survey has some.
+    left_out = {"groups"} if privacy == "site" else {"groups", "sites"}
+    there = [name for name in SECTIONS if name not in left_out]
     places = [page.index(f'<section id="{name}"') for name in there]
     assert re.findall('<section id="(.*?)"', page) == there
     assert re.findall('<a href="#(.*?)">', page)[1:] == there
     assert places == sorted(places)
     assert len(page.encode()) < MOST_BYTES
+
+
+def test_groups_have_a_section_where_the_survey_has_some() -> None:
+    generator = np.random.default_rng(0)
+    labels, scores = generator.integers(0, 2, 2000), generator.random(2000)
+    result = fedassay.simulate(labels, scores, group=["<F>", "M"] * 1000, height=3, smallest_cell=0)
+    page = report_page(result)
+    assert '<section id="groups"' in page
+    text = words(page)
+    assert "&lt;F&gt;" in page
+    assert "no difference is sure, all 8 comparisons counted" in text
+    assert "(missing) 0" in text
 
 
 def test_the_policy_allows_its_own_style_and_script_and_nothing_else() -> None:

@@ -196,15 +196,20 @@ def table_parts(
     design: ClassDesign,
     grid: Grid,
     numbers: Iterable[int],
+    *,
+    share: Fraction | None = None,
 ) -> tuple[Part, ...]:
     """The parts that histograms come from: of these classes, and of all positives.
+
+    They get the usual share of epsilon, or of the units, beside other parts, or this one.
 
     >>> request = SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction(1), clients=1000)
     >>> parts = table_parts(request, ("a", "b"), ClassDesign.DRAWN, Grid.uniform(8), (0, 1))
     >>> [str(part.client_fraction) for part in parts]
     ['3/10', '3/10']
     """
-    share, own_share = _tables_share(names) / len(names), Fraction(0)
+    whole = _tables_share(names) if share is None else share
+    own_share = Fraction(0)
     if design is ClassDesign.OWN:
         own_share = OWN_CLIENTS if request.privacy.is_local else OWN_BUDGET
     drawn = draws_one_part(request, design)
@@ -213,7 +218,7 @@ def table_parts(
             request,
             PartKind.CLASS,
             grid,
-            share=share * (1 - own_share),
+            share=whole / len(names) * (1 - own_share),
             drawn=drawn,
             number=number,
             about=f"class {names[number]}",
@@ -221,9 +226,8 @@ def table_parts(
         for number in numbers
     ]
     if own_share:
-        whole = own_grid(grid, len(names))
-        own = _tables_share(names) * own_share
-        parts.append(build_part(request, PartKind.OWN, whole, share=own, drawn=drawn, about="own"))
+        beside, own = own_grid(grid, len(names)), whole * own_share
+        parts.append(build_part(request, PartKind.OWN, beside, share=own, drawn=drawn, about="own"))
     return tuple(parts)
 
 
@@ -266,10 +270,10 @@ def build_part(
     >>> part.survey.epsilon, part.client_fraction
     (Fraction(1, 5), None)
     """
-    epsilon = request.epsilon or Fraction(1)
+    epsilon = request.epsilon or (Fraction(1) if request.privacy.spends_epsilon else None)
     asked = replace(
         request,
-        epsilon=epsilon if drawn else epsilon * share,
+        epsilon=epsilon if drawn or epsilon is None else epsilon * share,
         model_digest=part_digest(request, about),
         thresholds=(),
         steps=Steps.ONE,

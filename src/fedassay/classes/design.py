@@ -4,6 +4,7 @@ Expected counts of a model of the scores go through the noise that the parts wil
 """
 
 from dataclasses import replace
+from fractions import Fraction
 from math import hypot, sqrt
 
 import numpy as np
@@ -45,15 +46,34 @@ def design_classes(
     check_class_request(request, design)
     if not request.privacy.spends_epsilon:
         return exact_survey(request, names)
-    designs = possible_designs(request) if design is None else (design,)
-    classes = len(names)
+    chosen, grid = _best(request, len(names), design)
+    return class_survey(request, names, chosen, grid)
+
+
+def best_tables(request: SurveyRequest, names: tuple[str, ...]) -> ClassSurvey:
+    """Histograms of all classes alone, with all of epsilon.
+
+    >>> request = SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction(1), clients=100_000)
+    >>> best_tables(request, ("a", "b", "c")).epsilon
+    Fraction(1, 1)
+    """
+    chosen, grid = _best(request, len(names), None)
+    numbers = range(len(names))
+    parts = table_parts(request, names, chosen, grid, numbers, share=Fraction(1))
+    return ClassSurvey(names=names, design=chosen, parts=parts)
+
+
+def _best(
+    request: SurveyRequest, classes: int, design: ClassDesign | None
+) -> tuple[ClassDesign, Grid]:
+    """The design, if none is given, and the grid with the smallest predicted error."""
     candidates = [
         (predicted_error(request, classes, each, grid), each, grid)
-        for each in designs
+        for each in (possible_designs(request) if design is None else (design,))
         for grid in _grids(classes)
     ]
     _, chosen, grid = min(candidates, key=lambda candidate: candidate[0])
-    return class_survey(request, names, chosen, grid)
+    return chosen, grid
 
 
 def check_class_request(request: SurveyRequest, design: ClassDesign | None) -> None:
@@ -103,7 +123,6 @@ def possible_designs(request: SurveyRequest) -> tuple[ClassDesign, ...]:
 def predicted_error(request: SurveyRequest, classes: int, design: ClassDesign, grid: Grid) -> float:
     """Of the ROC AUC of a class that is one of K alike, and of one a quarter as common, added.
 
-    >>> from fractions import Fraction
     >>> request = SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction(1), clients=100_000)
     >>> one, all_of_them = (
     ...     predicted_error(request, 10, design, Grid.uniform(8))

@@ -12,8 +12,10 @@ from fractions import Fraction
 import numpy as np
 
 from fedassay.classes.rows import ClassRows
+from fedassay.classes.temperature import rounded_slopes
 from fedassay.examples import Examples, FloatArray, IntArray
 from fedassay.grid import Grid
+from fedassay.randomness import Randomness
 from fedassay.survey import Survey
 
 
@@ -28,6 +30,8 @@ class PartKind(Enum):
     """Whether the most probable class is right, by its probability."""
     CONFUSION = "confusion"
     """The row's class and the most probable one."""
+    TEMPERATURE = "temperature"
+    """The slope of the row's log loss, rounded, at a temperature that it draws."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,16 +46,20 @@ class Part:
     """The share of units that answer, each exactly one part; None where all answer."""
 
 
-def part_examples(part: Part, rows: ClassRows) -> Examples:
+def part_examples(part: Part, rows: ClassRows, *, randomness: Randomness) -> Examples:
     """The examples that a part's survey counts: one for each row.
 
+    Guarantee: one row is one example, whatever is drawn.
+
     >>> from fedassay.planning.build import build_survey
+    >>> from fedassay.randomness import SystemRandomness
     >>> from fedassay.planning.request import SurveyRequest
     >>> from fedassay.hierarchy import Hierarchy
     >>> rows = ClassRows([0, 2], [[0.7, 0.2, 0.1], [0.1, 0.5, 0.4]], [0, 1, 2])
     >>> survey = build_survey(SurveyRequest(), Grid.nested(8), Hierarchy.flat(8))
     >>> part = Part(kind=PartKind.CLASS, survey=survey, number=2)
-    >>> part_examples(part, rows).labels.tolist(), part_examples(part, rows).scores.tolist()
+    >>> examples = part_examples(part, rows, randomness=SystemRandomness())
+    >>> examples.labels.tolist(), examples.scores.tolist()
     ([0, 1], [0.1, 0.4])
     """
     match part.kind:
@@ -65,6 +73,8 @@ def part_examples(part: Part, rows: ClassRows) -> Examples:
         case PartKind.CONFUSION:
             pairs = rows.labels * rows.classes + rows.predicted
             return Examples(np.zeros(len(rows)), (pairs + 0.5) / rows.classes**2)
+        case PartKind.TEMPERATURE:
+            return rounded_slopes(rows, randomness=randomness)
 
 
 def own_grid(grid: Grid, classes: int) -> Grid:

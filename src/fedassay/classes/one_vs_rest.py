@@ -57,7 +57,7 @@ def decode_classes(
     return ClassTables(
         names=survey.names,
         histograms=tuple(joined),
-        top=found[PartKind.TOP, 0],
+        top=found.get((PartKind.TOP, 0), NotEnoughData(reason="nobody was asked for it")),
         confusion=found.get((PartKind.CONFUSION, 0), nothing),
         smallest_cell=survey.smallest_cell,
     )

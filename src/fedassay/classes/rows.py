@@ -70,6 +70,17 @@ class ClassRows:
     def __len__(self) -> int:
         return len(self.labels)
 
+    def rows(self, index: IntArray) -> "ClassRows":
+        """Some of these rows, by position; they were checked before."""
+        chosen = object.__new__(ClassRows)
+        for name, value in (
+            ("names", self.names),
+            ("labels", self.labels[index]),
+            ("scores", self.scores[index]),
+        ):
+            object.__setattr__(chosen, name, value)
+        return chosen
+
     @property
     def classes(self) -> int:
         """How many classes there are."""

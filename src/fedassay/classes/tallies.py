@@ -3,9 +3,10 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from fedassay.classes.class_survey import ClassSurvey
-from fedassay.classes.encodings import Part, part_examples
+from fedassay.classes.encodings import part_examples
 from fedassay.classes.rows import ClassRows
 from fedassay.examples import FloatArray, IntArray, ScoredClients
 from fedassay.mechanisms import UnitKind
@@ -56,18 +57,25 @@ def tally_parts(
     part_of_row = _drawn_parts(survey, cohort, randomness.generator)
     walk = tally_each_client if each_client else tally_clients
     return tuple(
-        walk(part.survey, _answering(part, number, cohort, part_of_row), randomness=randomness)
+        walk(
+            part.survey,
+            _answering(
+                replace(
+                    cohort.held, examples=part_examples(part, cohort.rows, randomness=randomness)
+                ),
+                None if part_of_row is None else part_of_row == number,
+            ),
+            randomness=randomness,
+        )
         for number, part in enumerate(survey.parts)
     )
 
 
-def _answering(
-    part: Part, number: int, cohort: ClassCohort, part_of_row: IntArray | None
-) -> ScoredClients:
-    held = replace(cohort.held, examples=part_examples(part, cohort.rows))
-    if part_of_row is None:
+def _answering(held: ScoredClients, chosen_rows: npt.NDArray[np.bool_] | None) -> ScoredClients:
+    """Those who answer a part, with their rows."""
+    if chosen_rows is None:
         return held
-    chosen = held.rows(np.flatnonzero(part_of_row == number))
+    chosen = held.rows(np.flatnonzero(chosen_rows))
     if chosen.client_of_row is None:
         return replace(chosen, clients=len(chosen.examples))
     kept, codes = np.unique(chosen.client_of_row, return_inverse=True)

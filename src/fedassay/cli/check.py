@@ -15,6 +15,7 @@ from fedassay.comparison.side_by_side import compare as compare_assessments
 from fedassay.errors import SettingInvalid
 from fedassay.files import write_whole
 from fedassay.metrics.named import metric_at
+from fedassay.report.comparison_page import write_comparison
 
 EXIT_CODES = {Verdict.PASS: 0, Verdict.FAIL: 1, Verdict.CANNOT_TELL: 3}
 
@@ -100,6 +101,10 @@ def compare(
     ],
     metric: options.MetricOption = None,
     confidence: ConfidenceOption = 0.95,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write a page there.")
+    ] = None,
+    force: ForceOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -109,10 +114,14 @@ def compare(
 
       fedassay compare old.json new.json
 
+      fedassay compare old.json new.json -o compare.html
+
       fedassay compare may.json june.json july.json --metric roc_auc --metric brier
     """
     if len({str(file) for file in files}) < len(files):
         raise SettingInvalid("an assessment is compared once; found a file twice. Drop one.")
+    if output is not None:
+        check_output(output, *files, force=force)
     names_are_clear = len({file.name for file in files}) == len(files)
     assessments = {
         file.name if names_are_clear else str(file): Assessment.load(file) for file in files
@@ -124,4 +133,7 @@ def compare(
     voice.say(str(comparison))
     for name in comparison.others:
         voice.say(comparison.verdict(name, comparison.metrics[0]))
+    if output is not None:
+        write_comparison(comparison, output)
+        voice.say(f"Wrote {output}.")
     voice.result(comparison.to_json())

@@ -14,6 +14,7 @@ from fedassay.classes.class_survey import ClassDesign
 from fedassay.classes.confusion_matrix import ConfusionMatrix
 from fedassay.classes.design import design_classes
 from fedassay.classes.exact_figures import exact_confusion, exact_figures
+from fedassay.classes.held_out_rows import HeldOutClasses, held_out_classes
 from fedassay.classes.result import ClassAssessment, simulate_cohort
 from fedassay.classes.table import read_class_cohort
 from fedassay.classes.tallies import ClassCohort
@@ -66,6 +67,7 @@ class ClassQuestion:
     seed: int | None
     each_client: bool
     out_dir: Path | None
+    calibrate: bool
     unit: Unit
     request: Mapping[str, Any]
     """What else the request says."""
@@ -129,13 +131,43 @@ def simulate_classes_command(question: ClassQuestion, voice: Voice) -> None:
         "trials": results,
         "seconds": perf_counter() - started,
     }
+    tested = held_out_classes(request, cohort, seed=question.seed) if question.calibrate else []
+    if tested:
+        content["calibration"] = [_tested_json(each) for each in tested]
     if question.out_dir is not None:
         question.out_dir.mkdir(parents=True, exist_ok=True)
         write_json(question.out_dir / "simulation.json", content)
     voice.result(content)
     _print(voice, cohort, last, kept)
+    _print_calibration(voice, tested)
     if question.out_dir is not None:
         voice.say(f"\nWrote {plain(question.out_dir / 'simulation.json')}")
+
+
+def _tested_json(tested: HeldOutClasses) -> dict[str, Any]:
+    return {
+        "method": tested.calibrator.method.value,
+        "reason": tested.calibrator.reason,
+        "held_out_rows": tested.rows,
+        "before": tested.before,
+        "after": tested.after,
+    }
+
+
+def _print_calibration(voice: Voice, tested: list[HeldOutClasses]) -> None:
+    if not tested:
+        return
+    voice.say(
+        "\nCalibration, each method fitted on half of the clients with all of epsilon and tested "
+        f"on the other {tested[0].rows:,} rows:"
+    )
+    names = list(tested[0].before)
+    lines = [["as they are", *(f"{tested[0].before[name]:.5f}" for name in names)]]
+    lines += [
+        [each.calibrator.method.value, *(f"{each.after[name]:.5f}" for name in names)]
+        for each in tested
+    ]
+    voice.say(figures_table(["method", *names], lines))
 
 
 def _content(result: ClassAssessment) -> dict[str, Any]:

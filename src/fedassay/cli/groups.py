@@ -42,10 +42,15 @@ GroupsOption = Annotated[
 ]
 
 
-def one_column(columns: Sequence[str] | None) -> str | None:
-    """The one column of groups that a survey may have."""
+def one_column(columns: Sequence[str] | None, scores: str | None = None) -> str | None:
+    """The one column of groups that a survey of one score may have."""
     if not columns:
         return None
+    if scores is not None:
+        raise SettingInvalid(
+            "groups are told apart for one score; found scores of several classes (--scores). "
+            "Name the score of one class: --score p1 --positive 1."
+        )
     if len(columns) > 1:
         raise SettingInvalid(
             f"a survey tells the groups of one column apart; found {', '.join(columns)}. An "

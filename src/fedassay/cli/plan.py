@@ -33,6 +33,7 @@ from fedassay.planning.plan import (
 from fedassay.planning.request import Preset, Steps, SurveyRequest
 from fedassay.planning.search import design_survey
 from fedassay.planning.solve import Target, predicted
+from fedassay.planning.track import USUAL_SHIFTS, Looks, plan_track
 from fedassay.planning.validation import parse_widths
 from fedassay.presentation import aligned
 from fedassay.report.plan_chart import write_plan_plot
@@ -102,6 +103,19 @@ def plan(
             help="Split epsilon over boundaries, evaluation, calibration, monitoring.",
         ),
     ] = None,
+    track: Annotated[
+        str | None,
+        typer.Option(
+            metavar="months=N", help="Split epsilon over N looks, and say how soon changes show."
+        ),
+    ] = None,
+    shift: Annotated[
+        list[float] | None,
+        typer.Option(metavar="D", help="With --track: a change of the metric; may be repeated."),
+    ] = None,
+    false_alarms: Annotated[
+        float, typer.Option(metavar="P", help="With --track: chance of any false alarm in a year.")
+    ] = 0.05,
     paired: Annotated[
         bool,
         typer.Option("--paired", help="What one survey of two models gains over two surveys."),
@@ -125,6 +139,8 @@ def plan(
       fedassay plan --paired --privacy distributed --epsilon 1 --clients 20000
 
       fedassay plan --clients 12 --examples 6000 --widths oe=0.2,c_statistic=0.05 --tau 0.2
+
+      fedassay plan --privacy distributed --epsilon 6 --clients 20000 --track months=12
 
       fedassay plan --privacy local --epsilon 5 --clients 200000 --pipeline evaluation,calibration=2
     """
@@ -170,6 +186,16 @@ def plan(
     )
     if paired:
         plan_pair(request, voice, output, has_more=pipeline is not None or plot is not None)
+        return
+    if track is not None:
+        one_survey = (plot, output, target_error, pipeline)
+        if any(each is not None for each in one_survey):
+            raise SettingInvalid(
+                "looks over time are several surveys: --plot, --output, --target-error and "
+                "--pipeline do not go with --track. Plan one survey with its own epsilon."
+            )
+        shifts = tuple(shift or USUAL_SHIFTS)
+        plan_looks(request, voice, track, goal.target.metric, shifts, false_alarms)
         return
     check_start(request, target_error)
     if pipeline is not None:
@@ -227,6 +253,23 @@ def plan_pair(request: SurveyRequest, voice: Voice, output: Path | None, *, has_
     voice.say(gain.sentence())
     if output is not None:
         voice.say(f"Wrote {plain(output)}.")
+
+
+def plan_looks(
+    request: SurveyRequest,
+    voice: Voice,
+    track: str,
+    metric: str,
+    shifts: tuple[float, ...],
+    false_alarms: float,
+) -> None:
+    """Split epsilon over looks such as months=12, and say how soon changes show."""
+    looks = Looks.parse(track)
+    with working():
+        made = plan_track(request, looks, metric=metric, shifts=shifts, false_alarms=false_alarms)
+    voice.result(made.to_json())
+    for line in made.lines():
+        voice.say(line)
 
 
 def errors_by_steps(made: Plan) -> dict[str, float]:

@@ -13,6 +13,7 @@ from fedassay.estimate_json import estimates_json
 from fedassay.estimate_table import short_name, value_and_interval
 from fedassay.presentation import aligned
 from fedassay.report.history_chart import write_history_chart
+from fedassay.report.history_page import write_history
 from fedassay.tracking.advice import advise
 from fedassay.tracking.alarms import WATCHED, Watch, find_alarms
 from fedassay.tracking.history import History, form_of
@@ -152,6 +153,32 @@ def plot(
     voice = Voice(as_json, quiet)
     voice.say(f"Wrote {plain(output)}.")
     voice.result({"format": HISTORY_SHOWN_FORMAT, "looks": list(history), "picture": str(output)})
+
+
+@track_app.command("report")
+def report(
+    folder: FolderArgument,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The page.")],
+    metric: MetricsOption = None,
+    false_alarms: FalseAlarmsOption = 0.05,
+    looks_per_year: LooksOption = None,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Write one page about a history: advice, alarms, every metric over time.
+
+    [bold]Example[/bold]
+
+      fedassay track report history -o history.html
+    """
+    check_output(output, force=force)
+    history = _some(folder)
+    watch = _watch(history, metric, false_alarms, looks_per_year)
+    size = write_history(history, output, watch=watch)
+    voice = Voice(as_json, quiet)
+    voice.say(f"Wrote {plain(output)}: {size / 1000:,.0f} KB, to open in any browser.")
+    voice.result({"format": HISTORY_SHOWN_FORMAT, "looks": list(history), "page": str(output)})
 
 
 def _some(folder: Path) -> History:

@@ -63,14 +63,30 @@ def forest_figure(effects: SiteEffects, found: Heterogeneity) -> Markup:
         f"{label} by site",
         f"{label} of {len(effects)} sites with 95 % intervals. {_in_words(found)}",
         frame.axes(label, "", yticks=[]),
-        *(_drawn(frame, place, row) for place, row in enumerate(rows)),
+        *(drawn_row(frame, place, row) for place, row in enumerate(rows)),
         legend=legend(
             ("bin", "a site, 95 %"), ("mean", "mean over sites"), ("new", "a new site, 95 %")
         ),
     )
 
 
-def _drawn(frame: Frame, place: int, row: Row) -> Markup:
+def rows_figure(name: str, title: str, description: str, rows: Sequence[Row]) -> Markup:
+    """Rows one below the other, each with its interval."""
+    frame = Frame(
+        x=limits(rows),
+        y=(len(rows) - 0.4, -0.6),
+        height=_ROW * len(rows) + 58.0,
+        left=_LEFT,
+        right=_RIGHT,
+        top=8.0,
+    )
+    lines = (drawn_row(frame, place, row) for place, row in enumerate(rows))
+    axis = frame.axes(title, "", yticks=[])
+    return frame.figure(name, title, description, axis, *lines)
+
+
+def drawn_row(frame: Frame, place: int, row: Row) -> Markup:
+    """A line of the plot: its name, its interval with the value, and both in figures."""
     y = short(frame.at_y(place))
     base = short(frame.at_y(place) + 4)
     low, high = (min(max(end, frame.x[0]), frame.x[1]) for end in row.ends)

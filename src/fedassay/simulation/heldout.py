@@ -28,6 +28,14 @@ def split_clients(
     cohort: ScoredClients, generator: np.random.Generator
 ) -> tuple[ScoredClients, ScoredClients]:
     """Two random halves of the clients, each with all of its rows."""
+    first, second = halves_of_rows(cohort, generator)
+    return _rows(cohort, first), _rows(cohort, second)
+
+
+def halves_of_rows(
+    cohort: ScoredClients, generator: np.random.Generator
+) -> tuple[IntArray, IntArray]:
+    """The rows of a random half of the clients, and those of the other."""
     if cohort.clients < 2:
         raise SettingInvalid(
             f"holding out needs at least 2 clients; found {cohort.clients}. Use a larger table."
@@ -35,7 +43,7 @@ def split_clients(
     side = np.zeros(cohort.clients, dtype=bool)
     side[generator.permutation(cohort.clients)[: cohort.clients // 2]] = True
     of_row = side if cohort.client_of_row is None else side[cohort.client_of_row]
-    return _rows(cohort, np.flatnonzero(of_row)), _rows(cohort, np.flatnonzero(~of_row))
+    return np.flatnonzero(of_row), np.flatnonzero(~of_row)
 
 
 def held_out(

@@ -1,0 +1,186 @@
+"""A budget that lasts: one epsilon over many looks at a model, and how soon a change is seen.
+
+What the looks spend adds up for who is asked at every one of them (sequential composition), so that
+each spends an exact fraction of the whole. How soon a change is seen follows from the error of one
+look, by the very alarms that will watch (`fedassay.tracking`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import hypot, isfinite, isnan
+from typing import Any
+
+from fedassay.checks import require_number, require_type, require_whole
+from fedassay.errors import SettingInvalid
+from fedassay.planning.forecast import ErrorForecast
+from fedassay.planning.open_settings import check_request
+from fedassay.planning.request import SurveyRequest
+from fedassay.planning.search import SurveyDesign, design_survey
+from fedassay.planning.solve import predicted
+from fedassay.sites.effects import scale_of
+from fedassay.tracking.alarms import WATCHED, Watch
+from fedassay.tracking.delay import median_delay
+
+TRACK_PLAN_FORMAT = "fedassay.track-plan/1"
+USUAL_SHIFTS = (-0.01, -0.02, -0.05)
+_UNITS = {"months": 12, "weeks": 52}
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """How many looks there will be, and how many a year.
+
+    >>> Looks.parse("months=12")
+    Looks(count=12, per_year=12)
+    """
+
+    count: int
+    per_year: int = 12
+
+    def __post_init__(self) -> None:
+        require_whole(self.count, "the looks to plan for", 2, 600)
+        require_whole(self.per_year, "looks a year", 1, 366)
+
+    @classmethod
+    def parse(cls, text: str) -> "Looks":
+        """From months=12 or weeks=104."""
+        unit, equals, count = text.strip().partition("=")
+        if unit not in _UNITS or not equals or not count.isdecimal():
+            raise SettingInvalid(
+                f"looks are planned as {' or '.join(f'{each}=12' for each in _UNITS)}; found "
+                f"{text[:40]!r}."
+            )
+        return cls(int(count), _UNITS[unit])
+
+    @property
+    def unit(self) -> str:
+        """What one look is called."""
+        return "week" if self.per_year == _UNITS["weeks"] else "month"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TrackPlan:
+    """What each look spends and shows, and after how many a change is noticed."""
+
+    request: SurveyRequest
+    """Of all looks together."""
+    looks: Looks
+    metric: str
+    watch: Watch
+    epsilon: Fraction | None
+    """Of one look; exactly a part of the whole."""
+    design: SurveyDesign
+    look: ErrorForecast
+    """The metric's errors at one look."""
+    delays: Mapping[float, float]
+    """By how much the metric changes, half way through: the looks until half are noticed."""
+
+    def to_json(self) -> dict[str, Any]:
+        """In JSON's terms; a delay that has no end is null."""
+        total = self.request.epsilon
+        return {
+            "format": TRACK_PLAN_FORMAT,
+            "looks": self.looks.count,
+            "looks_per_year": self.looks.per_year,
+            "epsilon": None if total is None else str(total),
+            "epsilon_per_look": None if self.epsilon is None else str(self.epsilon),
+            "metric": self.metric,
+            "value": self.look.value,
+            "standard_error": self.look.standard_error if self.look.is_available else None,
+            "false_alarms_per_year": self.watch.false_alarms,
+            "watched": list(self.watch.metrics),
+            "delays": {
+                f"{shift:g}": delay if isfinite(delay) else None
+                for shift, delay in self.delays.items()
+            },
+        }
+
+    def lines(self) -> list[str]:
+        """The plan in words."""
+        unit = self.looks.unit
+        lines = []
+        if self.epsilon is not None:
+            lines.append(
+                f"Epsilon {self.request.epsilon} over {self.looks.count} {unit}s is exactly "
+                f"{self.epsilon} ({float(self.epsilon):.4g}) a {unit} for who answers every one; "
+                f"a ledger with a budget of {self.request.epsilon} takes {self.looks.count} "
+                "such surveys and no more. Rows that are new each time spend it once."
+            )
+        if not self.look.is_available:
+            return [*lines, f"One {unit} shows nothing of {self.metric}: {self.look.reason}"]
+        lines.append(
+            f"One {unit} shows {self.metric} = {self.look.value:.4f} with a standard error of "
+            f"{self.look.standard_error:.2g}. Alarms: at most {100 * self.watch.false_alarms:g} % "
+            f"of years without change have any, over {len(self.watch.metrics)} metrics."
+        )
+        for shift, delay in self.delays.items():
+            lasts = self.looks.count - self.looks.count // 2
+            seen = f"noticed within {delay:.0f} {unit}{'s' if delay > 1 else ''}, half of the time"
+            if delay > lasts:
+                seen = "mostly not noticed while this plan lasts: ask more clients, or spend more"
+            lines.append(f"  a change of {shift:+g} half way through: {seen}.")
+        lines.append(
+            f"Pass each {unit}'s assessment to the next survey (--reference last.json): where its "
+            "noisy histogram found the scores costs nothing more."
+        )
+        return lines
+
+
+def plan_track(
+    request: SurveyRequest,
+    looks: Looks,
+    *,
+    metric: str = "roc_auc",
+    shifts: Sequence[float] = USUAL_SHIFTS,
+    false_alarms: float = 0.05,
+) -> TrackPlan:
+    """Split one epsilon over the looks, and predict how soon a change in the metric is noticed.
+
+    >>> from fedassay.mechanisms import Privacy
+    >>> request = SurveyRequest(privacy=Privacy.DISTRIBUTED, epsilon=Fraction(6), clients=20_000)
+    >>> made = plan_track(request, Looks(12), shifts=[-0.03])
+    >>> made.epsilon, made.delays[-0.03] <= 2.0
+    (Fraction(1, 2), True)
+    """
+    require_type(looks, Looks, "looks", "Write Looks(12).")
+    check_request(request)
+    each = replace(
+        request, epsilon=None if request.epsilon is None else request.epsilon / looks.count
+    )
+    design = design_survey(each)
+    found = predicted(each, design, metric)
+    watched = WATCHED if metric in WATCHED else (*WATCHED, metric)
+    watch = Watch(watched, false_alarms, looks.per_year)
+    delays = {
+        shift: _delay(found, metric, shift, watch=watch, before=max(looks.count // 2, 1))
+        for shift in shifts
+    }
+    return TrackPlan(
+        request=request,
+        looks=looks,
+        metric=metric,
+        watch=watch,
+        epsilon=each.epsilon,
+        design=design,
+        look=found,
+        delays=delays if found.is_available else {},
+    )
+
+
+def _delay(look: ErrorForecast, metric: str, shift: float, *, watch: Watch, before: int) -> float:
+    """In looks, for a change by so much after some looks without any."""
+    require_number(shift, "a change")
+    if not look.is_available:
+        return float("inf")
+    scale = scale_of(metric)
+    moved = scale.forward(look.value + shift) - scale.forward(look.value)
+    if isnan(moved):
+        raise SettingInvalid(
+            f"{metric} is expected to be {look.value:.3g} and cannot change by {shift:+g}. Name a "
+            "smaller change (--shift)."
+        )
+    # Alarms allow for binning as for luck, though it is the same at every look.
+    told = scale.slope(look.value) * hypot(look.standard_error, look.binning_sd)
+    spread = look.standard_error / hypot(look.standard_error, look.binning_sd)
+    return median_delay(moved / told, looks_before=before, watch=watch, spread=spread)
