@@ -203,3 +203,11 @@ def test_clients_answer_in_the_groups_that_the_survey_names() -> None:
         assert abs(counted.value - wanted) < 5 * counted.noise_sd
     with pytest.raises(SettingInvalid, match="do not say which"):
         fedassay.answer(survey, Y[:50], S[:50], policy=policy)
+
+
+def test_a_plan_is_of_one_group_and_says_what_a_second_column_costs() -> None:
+    three = {"sex": ["F", "M", "D"]}
+    with pytest.raises(SettingInvalid, match=r"worth 3,000 rows alone.*costs epsilon once more"):
+        fedassay.plan(clients=9000, groups=three)
+    with pytest.raises(SettingInvalid, match="worth 1,000 rows alone"):
+        fedassay.plan(clients=9000, groups=three, privacy="local", epsilon=1)

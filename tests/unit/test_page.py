@@ -16,6 +16,7 @@ import fedassay
 from fedassay import Assessment, Calibrator, DecodeOptions, Examples
 from fedassay.errors import FileInvalid, SettingInvalid, TooFewReports
 from fedassay.estimate import Interval
+from fedassay.ledger import Ledger, Part
 from fedassay.randomness import SimulatedRandomness
 from fedassay.report.forest_figure import Row, limits
 from fedassay.report.material import ReportDetails
@@ -70,6 +71,22 @@ def test_groups_have_a_section_where_the_survey_has_some() -> None:
     assert "&lt;F&gt;" in page
     assert "no difference is sure, all 8 comparisons counted" in text
     assert "(missing) 0" in text
+
+
+def test_the_appendix_has_the_entries_of_a_ledger_about_this_survey(tmp_path: Path) -> None:
+    result, other = assessment("distributed"), assessment("local")
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    ledger.charge(result.survey, Part("<ward>"), who="board")
+    ledger.charge(other.survey, Part("elsewhere"))
+    page = report_page(result, ledger=ledger.entries())
+    text = words(page)
+    assert "What was charged for this survey" in text
+    assert "&lt;ward&gt;" in page
+    assert "elsewhere" not in text
+    assert "Ledger" not in words(report_page(result))
+    assert "has no entry about this survey" in words(
+        report_page(assessment("site"), ledger=ledger.entries())
+    )
 
 
 def test_the_policy_allows_its_own_style_and_script_and_nothing_else() -> None:

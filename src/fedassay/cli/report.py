@@ -11,6 +11,7 @@ from fedassay.calibration import Calibrator
 from fedassay.cli import options
 from fedassay.cli.console import plain
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
+from fedassay.ledger import Ledger
 from fedassay.planning.request import check_thresholds
 from fedassay.report.material import ReportDetails
 from fedassay.report.page import write_report
@@ -45,6 +46,10 @@ def report(
             "--invited", metavar="N", help="How many clients were asked.", rich_help_panel=_WORDS
         ),
     ] = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option("--ledger", metavar="FILE", help="Show what it charged for this survey."),
+    ] = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -60,7 +65,7 @@ def report(
       fedassay report assessment.json --model "sepsis 2.1" --period 2025 -o report.html
     """
     voice = Voice(as_json, quiet)
-    check_output(output, file, calibrator, force=force)
+    check_output(output, file, calibrator, ledger, force=force)
     assessment = Assessment.load(file)
     if threshold:
         thresholds = tuple(dict.fromkeys(threshold))
@@ -75,6 +80,7 @@ def report(
         invited=invited,
     )
     fitted = None if calibrator is None else Calibrator.load(calibrator)
-    size = write_report(assessment, output, calibrator=fitted, details=details)
+    entries = () if ledger is None else Ledger(ledger).entries()
+    size = write_report(assessment, output, calibrator=fitted, details=details, ledger=entries)
     voice.result({"format": REPORT_FORMAT, "output": str(output), "bytes": size})
     voice.say(f"Wrote {plain(output)}: {size / 1000:,.0f} KB, to open in any browser.")

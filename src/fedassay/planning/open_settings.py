@@ -51,3 +51,20 @@ def _require_epsilon(request: SurveyRequest) -> None:
             f"{request.privacy.value} differential privacy needs an epsilon; found none. "
             "Add epsilon=1 (--epsilon 1)."
         )
+
+
+def check_one_group(request: SurveyRequest) -> None:
+    """Raise where groups are to be planned for: errors are those of one group.
+
+    >>> check_one_group(SurveyRequest(clients=100))
+    """
+    if request.groups is None:
+        return
+    count = len(request.groups.names)
+    rows = request.examples or request.clients or request.rows_expected
+    alike = max(rows // (count**2 if request.privacy.is_local else count), 1)
+    raise SettingInvalid(
+        f"a plan's errors are of one group; found {count} groups. They share one epsilon: plan one "
+        f"of average size, which is worth {alike:,} rows alone (examples={alike}, --examples "
+        f"{alike}). A second column of groups is another survey, and costs epsilon once more."
+    )

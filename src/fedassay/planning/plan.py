@@ -23,7 +23,7 @@ from fedassay.planning.forecast import (
     model_for,
 )
 from fedassay.planning.monte_carlo import MonteCarlo, expected_ece, forecast_ece
-from fedassay.planning.open_settings import check_request, check_site_rows
+from fedassay.planning.open_settings import check_one_group, check_request, check_site_rows
 from fedassay.planning.request import SurveyRequest
 from fedassay.planning.search import SurveyDesign, design_survey
 from fedassay.planning.solve import (
@@ -269,6 +269,7 @@ def check_start(request: SurveyRequest, target_error: float | None) -> None:
 
     >>> check_start(SurveyRequest(clients=1000), None)
     """
+    check_one_group(request)
     check_site_rows(request)
     if target_error is not None:
         return

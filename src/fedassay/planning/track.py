@@ -14,7 +14,7 @@ from typing import Any
 from fedassay.checks import require_number, require_type, require_whole
 from fedassay.errors import SettingInvalid
 from fedassay.planning.forecast import ErrorForecast
-from fedassay.planning.open_settings import check_request
+from fedassay.planning.open_settings import check_one_group, check_request
 from fedassay.planning.request import SurveyRequest
 from fedassay.planning.search import SurveyDesign, design_survey
 from fedassay.planning.solve import predicted
@@ -144,6 +144,7 @@ def plan_track(
     (Fraction(1, 2), True)
     """
     require_type(looks, Looks, "looks", "Write Looks(12).")
+    check_one_group(request)
     check_request(request)
     each = replace(
         request, epsilon=None if request.epsilon is None else request.epsilon / looks.count

@@ -9,6 +9,7 @@ from fedassay.calibration import Calibrator
 from fedassay.checks import require_type, require_whole
 from fedassay.estimate import Estimate
 from fedassay.histogram import ScoreHistogram
+from fedassay.ledger import Entry
 from fedassay.metrics import named_metrics
 from fedassay.metrics.delta_method import why_one_class
 from fedassay.metrics.named import AT_THRESHOLD
@@ -50,6 +51,8 @@ class Material:
     assessment: Assessment
     details: ReportDetails
     calibrator: Calibrator | None = None
+    ledger: tuple[Entry, ...] = ()
+    """Entries of a ledger, of which those about this assessment's surveys are shown."""
 
     @property
     def histogram(self) -> ScoreHistogram:

@@ -1,12 +1,13 @@
 """The report: one self-contained HTML page about an assessment."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from fedassay.assessment import Assessment
 from fedassay.calibration import Calibrator
 from fedassay.checks import require_type
 from fedassay.files import as_path, write_whole
+from fedassay.ledger import Entry
 from fedassay.report.markup import Markup
 from fedassay.report.material import Material, ReportDetails
 from fedassay.report.sections.appendix import appendix
@@ -47,9 +48,10 @@ def write_report(
     *,
     calibrator: Calibrator | None = None,
     details: ReportDetails | None = None,
+    ledger: Sequence[Entry] = (),
 ) -> int:
     """Write the page, whole or not at all; returns how many bytes it has."""
-    page = report_page(assessment, calibrator=calibrator, details=details)
+    page = report_page(assessment, calibrator=calibrator, details=details, ledger=ledger)
     return write_whole(as_path(path), page.encode())
 
 
@@ -58,6 +60,7 @@ def report_page(
     *,
     calibrator: Calibrator | None = None,
     details: ReportDetails | None = None,
+    ledger: Sequence[Entry] = (),
 ) -> str:
     """The page as text; raises `TooFewReports` below the survey's minimum."""
     require_type(assessment, Assessment, "what is reported on", "fedassay.load reads files.")
@@ -65,7 +68,7 @@ def report_page(
         require_type(calibrator, Calibrator, "a calibrator", "fedassay.load reads files.")
     told = ReportDetails() if details is None else details
     require_type(told, ReportDetails, "a report's details", "Write ReportDetails(model=...).")
-    material = Material(assessment, told, calibrator)
+    material = Material(assessment, told, calibrator, tuple(ledger))
     made = {name: (called, make(material)) for name, (called, make) in SECTIONS.items()}
     shown = {name: (called, markup) for name, (called, markup) in made.items() if markup}
     script = asset("metrics.js") + asset("page.js")

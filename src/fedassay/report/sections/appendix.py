@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 
 from fedassay.histogram import ScoreHistogram
+from fedassay.ledger import Charge
 from fedassay.mechanisms.plain_words import plain_words
 from fedassay.report.markup import Content, Markup, element, named
 from fedassay.report.material import Material
 from fedassay.report.sections.tripod import checklist
-from fedassay.report.wording import VERSION, pairs, section, value_text
+from fedassay.report.wording import VERSION, pairs, section, table, value_text
 
 _SMALL = 10
 CITATION = (
@@ -28,6 +29,7 @@ def appendix(material: Material) -> Markup:
             "ul", *(element("li", each) for each in plain_words(material.assessment.guarantee))
         ),
         element("p", _left(material)),
+        *_ledger(material),
         element("h3", "Methods, to paste"),
         element("blockquote", element("p", methods(material))),
         element("h3", "Model card"),
@@ -56,6 +58,37 @@ def _survey(material: Material) -> dict[str, Content]:
         "Smallest cell": smallest_cell(material.histogram, survey.smallest_cell),
     }
     return {term: value for term, value in facts.items() if value is not None}
+
+
+def _ledger(material: Material) -> list[Markup]:
+    """What a ledger says was charged for this assessment's surveys; nothing where none is given."""
+    if not material.ledger:
+        return []
+    assessment = material.assessment
+    both = [assessment] if assessment.first is None else [assessment.first, assessment]
+    surveys = {each.survey.fingerprint.hex() for each in both}
+    rows = [
+        element(
+            "tr",
+            element("th", f"{entry.number:,}", scope="row"),
+            element("td", f"{entry.stamp.time:%Y-%m-%d %H:%M} UTC", class_="number"),
+            element("td", named(entry.content.part.data)),
+            element("td", named(entry.stamp.who)),
+            element("td", _spent(entry.content), class_="number"),
+            element("td", entry.content.status.value),
+        )
+        for entry in material.ledger
+        if isinstance(entry.content, Charge) and entry.content.survey in surveys
+    ]
+    heading = element("h3", "Ledger")
+    if not rows:
+        return [heading, element("p", "The ledger that was given has no entry about this survey.")]
+    head = ["entry", "time", "data", "who", "epsilon", "state"]
+    return [heading, table(head, rows, caption="What was charged for this survey")]
+
+
+def _spent(charge: Charge) -> str:
+    return "exact sum" if charge.epsilon is None else str(charge.epsilon)
 
 
 def smallest_cell(histogram: ScoreHistogram, wanted: int = 0) -> str:
