@@ -178,8 +178,8 @@ def page(_: list[Scored], trials: int, quick: bool) -> Iterator[str]:
         "exact figures of the same rows, so that sampling is no part of it: what is left is noise "
         "and binning. The design in bold is the planner's choice. `no answer`: noise drowns a "
         "class in some trial, and the tool says so. *intervals held*: the share of 95 % intervals "
-        "of the population's figure, over all figures and trials, that hold the rows' figure; sampling is "
-        "part of the interval and not of the error, so that more than 95 % are expected."
+        "of the population's figure, over all figures and trials, that hold the rows' figure; "
+        "sampling is part of the interval and not of the error: more than 95 % are expected."
     )
     yield _designs(cohort, trials)
     yield "## Calibration"

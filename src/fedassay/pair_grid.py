@@ -13,7 +13,7 @@ import numpy as np
 
 from fedassay.checks import require_type, shown
 from fedassay.errors import FileInvalid, LabelInvalid, SettingInvalid
-from fedassay.examples import Examples, FloatArray
+from fedassay.examples import Examples, FloatArray, IntArray
 from fedassay.files import Fields
 from fedassay.grid import Grid
 from fedassay.grid_rules import MAX_CELLS, GridRule, RuleKind
@@ -110,6 +110,21 @@ class PairGrid(Grid):
         place = place + self.second.locate(second.scores)
         codes: FloatArray = (place + 0.5) / self.cells
         return Examples(first.labels, codes)
+
+    def count(self, examples: Examples) -> IntArray:
+        """Count rows per label and joint cell; rows with one score of their own are refused.
+
+        Whoever forgot the second model would otherwise count the first one's scores as pairs.
+        """
+        require_type(examples, Examples, "what is counted", "Pass Examples(y, s).", withhold=True)
+        middle = (self.locate(examples.scores) + 0.5) / self.cells
+        if not np.array_equal(middle, examples.scores):
+            raise SettingInvalid(
+                f"this survey asks for the scores of two models, {self.names[0]} and "
+                f"{self.names[1]}; found rows with one (values withheld). Pass both: "
+                "--score NAME=COL for each, or scores by the models' names."
+            )
+        return Grid.count(self, examples)
 
     def to_json(self) -> dict[str, Any]:
         """Both grids, and what the models are called."""

@@ -22,6 +22,7 @@ from scipy.stats import binom
 from fedassay.hierarchy import Hierarchy
 from fedassay.mechanisms import Polya, RandomizedResponse
 from fedassay.paired.difference import PairedDifference, PairReader
+from fedassay.planning.search import SurveyDesign
 from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation.pairs import assess_pair
 from fedassay.survey import Survey
@@ -32,21 +33,24 @@ pytestmark = pytest.mark.statistical
 RUNS = full(1000, 60)
 ROWS = 3_000
 METRICS = ("roc_auc", "recall@0.5")
-NOISY = ("distributed ε = 1", "local ε = 5")
 FALSE_ALARM = 1e-8
 POPULATION = Population(0.95, (1.0, 1.0))
 
 
 @cache
-def survey_of(setting: str) -> Survey:
+def design_of(setting: str) -> SurveyDesign:
     """What the planner chooses."""
-    return design_for(*SETTINGS[setting], ROWS).survey
+    return design_for(*SETTINGS[setting], ROWS)
+
+
+def survey_of(setting: str) -> Survey:
+    return design_of(setting).survey
 
 
 @cache
 def runs(setting: str) -> dict[str, list[PairedDifference]]:
     """Differences of rows drawn anew; the models are equal, so each is an error."""
-    design = design_for(*SETTINGS[setting], ROWS)
+    design = design_of(setting)
     found: dict[str, list[PairedDifference]] = {metric: [] for metric in METRICS}
     for run in range(RUNS):
         rows = POPULATION.rows(ROWS, np.random.default_rng([1, run]))

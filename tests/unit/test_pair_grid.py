@@ -77,3 +77,10 @@ def test_a_pair_is_of_two_grids_and_not_too_large() -> None:
         PairGrid(Grid.uniform(8).edges, names=("a", "b"), first=pair.first, second=pair.second)
     with pytest.raises(FileInvalid, match="names"):
         grid_from_json(Fields({**pair.to_json(), "names": "ab"}, "grid"))
+
+
+def test_rows_with_one_score_are_not_counted_as_pairs() -> None:
+    grid = PairGrid.of(("a", "b"), Grid.uniform(4), Grid.uniform(4))
+    with pytest.raises(SettingInvalid, match=r"two models, a and b; found rows with one \(values"):
+        grid.count(Examples([0, 1], [0.2, 0.7]))
+    assert grid.count(Examples([], [])).sum() == 0

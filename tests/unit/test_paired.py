@@ -103,12 +103,13 @@ def test_noise_of_the_margins_is_that_of_the_joint_cells_they_are_summed_from() 
     labels, first, second = scored(4_000, 6)
     found = fedassay.simulate(labels, {"a": first, "b": second}, privacy="local", epsilon=5, seed=0)
     pair = found.pair()
-    weights = np.zeros_like(pair.joint)
-    weights[1, 0] = 1.0
-    of_margin = np.zeros_like(pair.first.counts)
-    of_margin[1, 0] = 1.0
-    joint = pair.noise.variance(weights.reshape(2, -1))
-    assert pair.first.noise.variance(of_margin) == pytest.approx(joint)
+    for axis, margin in enumerate((pair.first, pair.second)):
+        weights = np.zeros_like(pair.joint)
+        np.moveaxis(weights, axis + 1, 0)[0, 1] = 1.0
+        of_margin = np.zeros_like(margin.counts)
+        of_margin[1, 0] = 1.0
+        joint = pair.noise.variance(weights.reshape(2, -1))
+        assert margin.noise.variance(of_margin) == pytest.approx(joint, rel=1e-9)
     assert pair.is_margin
 
 
@@ -148,6 +149,27 @@ def test_nothing_is_published_of_a_label_with_too_few_rows() -> None:
     found = fedassay.simulate(labels, {"a": first, "b": second + first**2}, seed=0)
     with pytest.raises(TooFewRows, match="no count below 10 of either label"):
         found.differences()
+
+
+def test_clients_answer_one_by_one_as_all_at_once() -> None:
+    labels, first, second = scored(300, 11)
+    both = {"a": first, "b": second}
+    survey = fedassay.new_survey(paired=True, smallest_cell=0, minimum_reports=3)
+    policy = fedassay.ClientPolicy(exact_sums=True, smallest_cell=0)
+    parts = [slice(0, 100), slice(100, 250), slice(250, 300)]
+    answers = [
+        fedassay.answer(
+            survey, labels[part], {name: own[part] for name, own in both.items()}, policy=policy
+        )
+        for part in parts
+    ]
+    found = fedassay.tally_pair(survey, answers)
+    for name, own in both.items():
+        edges = found.histogram(name).edges
+        for label in (0, 1):
+            expected, _ = np.histogram(-own[labels == label], -edges[::-1])
+            counted = found.histogram(name).counts[label]
+            assert counted.tolist() == expected[::-1].tolist()
 
 
 def test_two_models_with_the_same_ranks_cannot_be_told_apart() -> None:

@@ -19,7 +19,8 @@ COMPARISON_FORMAT = "fedassay.comparison/1"
 MOST_COMPARED = 50
 _LARGE = 10.0
 _SAME_ROWS = (
-    "Errors are taken as independent; where the same rows answered, the intervals are too wide."
+    "Errors are taken as independent; where the same rows answered, the intervals are too wide: "
+    "a survey of both models at once (survey new --paired) has the narrower ones."
 )
 
 

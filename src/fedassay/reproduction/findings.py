@@ -225,7 +225,7 @@ def local_prefix_variance(fanout: int, levels: int, epsilon: float) -> float:
     (unary encoding: p = 1/2, q = 1/(e^ε + 1)); there are (f - 1)h/2 nodes.
 
     >>> round(local_prefix_variance(4, 6, 5.0) / local_prefix_variance(2, 12, 5.0), 2)
-    0.54
+    0.55
     """
     p, q = 0.5, 1.0 / (exp(epsilon) + 1.0)
     gap = (p - q) ** 2
