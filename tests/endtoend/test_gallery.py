@@ -20,7 +20,7 @@ def test_a_script_of_the_gallery_draws_its_picture(script: Path) -> None:
     try:
         figure = runpy.run_path(str(script))["figure"]
         drawn = [each for ax in figure.axes for each in (*ax.lines, *ax.patches, *ax.collections)]
-        assert len(drawn) > 3
+        assert len(drawn) >= 2
     finally:
         plt.close("all")
 

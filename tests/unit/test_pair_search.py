@@ -1,0 +1,105 @@
+"""The planner's choice of a survey of two models, and what it says of the gain."""
+
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+
+from fedassay.errors import SettingInvalid
+from fedassay.examples import Examples
+from fedassay.hierarchy import Hierarchy
+from fedassay.mechanisms import Privacy
+from fedassay.pair_levels import PairLevels
+from fedassay.planning.pair_gain import PairGain, pair_gain
+from fedassay.planning.pair_model import pair_models
+from fedassay.planning.pair_search import design_pair, expected_pair
+from fedassay.planning.request import SurveyRequest
+from fedassay.survey import Survey
+
+
+def request(privacy: Privacy, epsilon: int | None) -> SurveyRequest:
+    return SurveyRequest(
+        privacy=privacy,
+        epsilon=None if epsilon is None else Fraction(epsilon),
+        clients=50_000,
+        thresholds=(0.35,),
+        positive_rate=0.3,
+        auc=0.8,
+    )
+
+
+@cache
+def chosen(privacy: Privacy, epsilon: int) -> Survey:
+    return design_pair(request(privacy, epsilon)).survey
+
+
+def test_under_local_privacy_joint_cells_stand_alone() -> None:
+    survey = chosen(Privacy.LOCAL, 5)
+    assert isinstance(survey.hierarchy, Hierarchy)
+    assert survey.hierarchy.levels == 1
+    assert survey.epsilon == 5
+
+
+def test_shared_noise_asks_for_fine_margins_and_a_few_joint_cells() -> None:
+    survey = chosen(Privacy.DISTRIBUTED, 1)
+    assert isinstance(survey.hierarchy, PairLevels)
+    first, second, joint = survey.hierarchy.cells_per_level
+    assert joint < first * second / 4
+    assert survey.epsilon == 1
+
+
+@pytest.mark.parametrize(("privacy", "epsilon"), [(Privacy.LOCAL, 5), (Privacy.DISTRIBUTED, 1)])
+def test_thresholds_are_edges_of_joint_cells(privacy: Privacy, epsilon: int) -> None:
+    survey = chosen(privacy, epsilon)
+    (model,) = pair_models(request(privacy, epsilon), None)
+    pair = expected_pair(survey, model, clients=50_000.0)
+    assert 0.35 in pair.rows
+    assert 0.35 in pair.columns
+
+
+def test_expected_joint_counts_have_the_models_margins_and_its_correlation() -> None:
+    survey = chosen(Privacy.LOCAL, 5)
+    (model,) = pair_models(request(Privacy.LOCAL, 5), None)
+    assert survey.pair is not None
+    leaves = model.leaves(survey.pair).reshape(2, survey.pair.first.cells, -1)
+    assert leaves.sum() == pytest.approx(50_000)
+    for label in (0, 1):
+        one, other = leaves[label].sum(axis=1), leaves[label].sum(axis=0)
+        assert one == pytest.approx(other, rel=0.02, abs=5.0)
+        apart = np.outer(one, other) / leaves[label].sum()
+        # Models that go together are on the diagonal more often than by chance.
+        assert np.trace(leaves[label]) > 1.2 * np.trace(apart)
+
+
+def test_public_rows_of_both_models_say_how_they_go_together() -> None:
+    generator = np.random.default_rng(0)
+    labels = generator.integers(0, 2, 2_000)
+    scores = generator.random(2_000)
+    references = Examples(labels, scores), Examples(labels, np.sqrt(scores))
+    asked = SurveyRequest(clients=1_000)
+    (model,) = pair_models(asked, references)
+    survey = design_pair(asked, references=references).survey
+    assert survey.pair is not None
+    leaves = model.leaves(survey.pair)
+    seen = survey.pair.count(survey.pair.examples(*references))
+    assert np.flatnonzero(leaves).tolist() == np.flatnonzero(seen).tolist()
+
+
+@cache
+def gain(privacy: Privacy, epsilon: int | None) -> PairGain:
+    return pair_gain(request(privacy, epsilon))
+
+
+def test_pairing_pays_with_exact_sums_as_much_as_models_agree() -> None:
+    found = gain(Privacy.SECURE, None)
+    assert found.pays
+    # Sampling alone: sqrt(1 - r) with r the correlation of placements, near that of ranks, 0.8.
+    assert 0.35 < found.paired["roc_auc"] / found.unpaired["roc_auc"] < 0.6
+    assert "Pairing pays" in found.sentence()
+    assert found.to_json()["half_widths"]["paired"] == found.paired
+
+
+def test_the_gain_is_predicted_for_a_number_of_clients() -> None:
+    with pytest.raises(SettingInvalid, match="Add clients=N"):
+        pair_gain(SurveyRequest())
