@@ -53,7 +53,7 @@ def page(found: list[Comparison], trials: int) -> str:
     found = sorted(found, key=lambda each: order[each.contest])
     head = (
         "# Ours beside what others do\n\n"
-        "Written by `python -m experiments.peers`; every figure comes from one run. Others are "
+        "Written by `python -m experiments.peers`; contests are kept as they finish. Others are "
         "written here from their publications (`experiments/peers/`), each in its own trust model, "
         "and ours in the same one with the same epsilon, on the same rows, every row a client of "
         f"its own. Errors are means over {trials} trials: of ROC AUC, and of the whole curve "
