@@ -20,7 +20,7 @@ from fedassay.reproduction.recipes import Learner, Recipe
 
 FEATURES = 10
 _SEED = 2_021
-_BOOSTING = {"n_estimators": 60, "learning_rate": 0.2, "random_state": 0}
+_BOOSTING: dict[str, Any] = {"n_estimators": 60, "learning_rate": 0.2, "random_state": 0}
 
 
 def stand_in(
