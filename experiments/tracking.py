@@ -172,7 +172,7 @@ def page(runs: int, years: int) -> Iterator[str]:
             body.append([f"{epsilon:g}", str(looks), *figures, f"{composed / gaussian:.2f}"])
     header = ["epsilon", "looks", "Pólya, split", "Pólya, composed", "Gaussian", "gain"]
     yield markdown_table(header, body)
-    yield "What follows from it is decided in [ADR 21](../docs/adr/0021-noise-for-many-looks.md)."
+    yield "What follows from it is decided in [ADR 22](../docs/adr/0022-noise-for-many-looks.md)."
 
 
 def main() -> None:
