@@ -52,9 +52,9 @@ def read_blocks(page: Path) -> list[Block]:
 
 
 def read_commands(text: str) -> list[Command]:
-    """The commands of a console block: lines after a dollar, joined where they go on.
+    r"""The commands of a console block: lines after a dollar, joined where they go on.
 
-    >>> read_commands("$ fedassay show \\\\\n    a.json  # now\nroc_auc\n")
+    >>> read_commands("$ fedassay show \\\n    a.json  # now\nroc_auc\n")
     [Command(words=('fedassay', 'show', 'a.json'), shown=('roc_auc',), everywhere=False)]
     """
     commands: list[Command] = []
