@@ -86,7 +86,7 @@ REFUSALS: dict[str, tuple[Callable[[Watch], object], type[FedassayError]]] = {
         asked(NOISY, policy=ClientPolicy(largest_epsilon=Fraction(1, 2))),
         SurveyRefused,
     ),
-    "exact sums": (asked(small_survey(), policy=ClientPolicy()), SurveyRefused),
+    "exact sums": (asked(small_survey(), policy=ClientPolicy(smallest_cell=0)), SurveyRefused),
     "too many others": (asked(NOISY, policy=ClientPolicy(colluders=1)), SurveyRefused),
     "an unknown model": (
         asked(NOISY, policy=ClientPolicy(model_digests=frozenset(["ab" * 32]))),
