@@ -80,7 +80,9 @@ def time_figure(metric: str, figures: Mapping[str, Estimate], alarms: Sequence[A
     low, high = (min(ends), max(ends)) if ends else (0.0, 1.0)
     room = 0.06 * max(high - low, 1e-3)
     frame = Frame(x=(-0.6, len(times) - 0.4), y=(low - room, high + room), height=300.0, left=60.0)
-    step = -(-len(times) // _MOST_TICKS)
+    # On a phone some forty letters stand side by side.
+    most = min(_MOST_TICKS, max(40 // (max(map(len, times), default=1) + 2), 1))
+    step = -(-len(times) // most)
     parts = [frame.axes("", label(metric), xticks=[])]
     for alarm in alarms:
         since, at = times.index(alarm.since), times.index(alarm.at)
