@@ -117,6 +117,15 @@ def test_a_goal_is_part_of_the_name() -> None:
         assert named_metric(h, name).value == pytest.approx(value, abs=0.05), name
 
 
+def test_recall_and_specificity_at_a_goal_are_not_each_other() -> None:
+    """Negatives evenly; of the positives half evenly, and half in the upper tenth."""
+    even = (np.arange(1000) + 0.5) / 1000
+    scores = np.concatenate([even, even, 0.9 + even / 10])
+    lopsided = ScoreHistogram.from_scores([0] * 1000 + [1] * 2000, scores)
+    assert named_metric(lopsided, "recall@specificity=0.9").value == pytest.approx(0.55, abs=0.01)
+    assert named_metric(lopsided, "specificity@recall=0.9").value == pytest.approx(0.2, abs=0.01)
+
+
 def test_a_table_has_a_heading_where_another_kind_of_metric_begins() -> None:
     above = headings(named_metrics(histogram(), [0.25, 0.5]))
     assert above == {

@@ -80,6 +80,12 @@ def test_crowded_buckets_may_hide_any_order_and_fine_ones_hide_little() -> None:
     assert possible_pairs(fine) < 1e-6 * (1000 * 100) ** 2
 
 
+def test_nothing_lies_beyond_either_end() -> None:
+    """With a neighbour on one side alone the triangle is 1 - 1/4 of the half rectangle."""
+    rising = three([1000.0] * 3, [250.0, 1000.0, 4000.0])
+    assert spans(rising).openness[[0, 2]] == pytest.approx(0.75)
+
+
 def test_noise_alone_opens_nothing() -> None:
     """Three hundred buckets of much noise and few positives: 1 / 300 of the pairs at the most."""
     generator = np.random.default_rng(3)
@@ -133,6 +139,8 @@ def test_tied_scores_on_a_lattice_are_known_and_one_hump_is_not() -> None:
     alone[1, 90] = 20.0
     hump = ScoreHistogram(np.arange(101) / 100, alone)
     assert isinstance(metrics.roc_auc(hump), TooCoarse)
+    assert (spans(hump).loose == alone).all()
+    assert spans(lattice).loose.sum() == 0.0
 
 
 def test_a_ratio_far_below_both_neighbours_may_lean_either_way() -> None:
