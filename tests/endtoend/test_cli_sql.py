@@ -10,6 +10,7 @@ import pytest
 from tests.program import Run, check_refused
 
 ROWS = 2_000
+SITE = ("--privacy", "site", "--epsilon", 1, "--clients", 4, "--examples", ROWS)
 
 
 @pytest.fixture
@@ -59,20 +60,7 @@ def test_counts_of_a_query_make_the_report_of_the_table(
 
 def test_an_answer_has_one_source(run: Run, table: Path, tmp_path: Path) -> None:
     survey = tmp_path / "survey.json"
-    run(
-        "survey",
-        "new",
-        "--privacy",
-        "site",
-        "--epsilon",
-        1,
-        "--clients",
-        4,
-        "--examples",
-        ROWS,
-        "-o",
-        survey,
-    )
+    run("survey", "new", *SITE, "-o", survey)
     out = ("-o", tmp_path / "report.fa")
     check_refused(run("answer", survey, *out), "found neither")
     check_refused(run("answer", survey, table, "--counts", table, *out), "found both")
@@ -82,20 +70,7 @@ def test_an_answer_has_one_source(run: Run, table: Path, tmp_path: Path) -> None
 
 def test_a_ledger_charges_counts_once(run: Run, table: Path, tmp_path: Path) -> None:
     survey, ledger = tmp_path / "survey.json", tmp_path / "ledger.db"
-    run(
-        "survey",
-        "new",
-        "--privacy",
-        "site",
-        "--epsilon",
-        1,
-        "--clients",
-        4,
-        "--examples",
-        ROWS,
-        "-o",
-        survey,
-    )
+    run("survey", "new", *SITE, "-o", survey)
     run("ledger", "new", ledger)
     run("ledger", "budget", ledger, "--data-id", "w", "--epsilon", 2)
     query = run(

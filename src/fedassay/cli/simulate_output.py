@@ -18,14 +18,19 @@ from fedassay.simulation.simulate import rows_counted
 PAGE = "report.html"
 
 
-def save_results(folder: Path, content: dict[str, Any], assessment: Assessment) -> None:
-    """Write the simulation, its last assessment, curves, and a page about it."""
+def make_folder(folder: Path) -> None:
+    """Make the folder of --out, if it is not there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileInvalid(
             f"{folder}: cannot be made ({error.strerror}). Choose a folder you may write to."
         ) from error
+
+
+def save_results(folder: Path, content: dict[str, Any], assessment: Assessment) -> None:
+    """Write the simulation, its last assessment, curves, and a page about it."""
+    make_folder(folder)
     write_json(folder / "simulation.json", content)
     assessment.save(folder / "assessment.json")
     write_plots(assessment, folder / "curves.png")

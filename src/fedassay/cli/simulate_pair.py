@@ -12,7 +12,8 @@ from fedassay.cli.classes import SIMULATION_FORMAT
 from fedassay.cli.columns import TableOptions
 from fedassay.cli.console import plain, progress
 from fedassay.cli.outputs import Voice
-from fedassay.errors import FileInvalid, SettingInvalid
+from fedassay.cli.simulate_output import make_folder
+from fedassay.errors import SettingInvalid
 from fedassay.files import write_json
 from fedassay.paired.assessment import PairedAssessment
 from fedassay.planning.pair_search import design_pair
@@ -99,11 +100,6 @@ def _say(voice: Voice, assessment: PairedAssessment, exact: Mapping[str, float |
 
 
 def _save(folder: Path, content: dict[str, Any], assessment: PairedAssessment) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileInvalid(
-            f"{folder}: cannot be made ({error.strerror}). Choose a folder you may write to."
-        ) from error
+    make_folder(folder)
     write_json(folder / "simulation.json", content)
     assessment.save(folder / "assessment.json")
