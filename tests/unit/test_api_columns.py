@@ -31,13 +31,15 @@ def test_numbers_are_times_as_they_are() -> None:
 
 @pytest.mark.parametrize("times", [["soon", "late"], [{"at": 1}, {"at": 2}]])
 def test_times_of_no_kind_are_refused_and_withheld(times: Any) -> None:
-    with pytest.raises(ColumnTypeInvalid, match=r"\(values withheld\)\. Convert the column") as error:
+    with pytest.raises(
+        ColumnTypeInvalid, match=r"\(values withheld\)\. Convert the column"
+    ) as error:
         time_numbers(times, None)
     assert "soon" not in str(error.value)
 
 
 @pytest.mark.parametrize("gap", [None, float("nan"), ""])
-def test_a_row_without_patient_or_time_is_counted_not_guessed(gap: object) -> None:
+def test_a_row_without_patient_or_time_is_counted_not_guessed(gap: Any) -> None:
     with pytest.raises(ValueMissing, match=r"needs a patient; 2 of 3 are missing"):
         patient_codes(["p7", gap, gap], None)
     with pytest.raises(ValueMissing, match=r"needs a time; 1 of 2 are missing"):
@@ -45,7 +47,7 @@ def test_a_row_without_patient_or_time_is_counted_not_guessed(gap: object) -> No
 
 
 def test_a_missing_name_among_texts_is_missing_and_not_called_nan() -> None:
-    names = ["north", float("nan"), "south", float("nan")]
+    names: Any = ["north", float("nan"), "south", float("nan")]
     assert client_codes(names, None)[0].tolist() == [0, 1, 2, 1]
     assert client_codes(names, None)[1] == ["north", None, "south"]
     assert groups_of(names, None).parts == ("north", "south", "(missing)", "(unknown)")

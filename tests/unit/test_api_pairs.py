@@ -62,6 +62,7 @@ def test_a_reference_moves_the_edges_of_both_models_to_where_their_scores_lie() 
     survey = fedassay.new_survey(
         paired=True, privacy="distributed", epsilon=4, clients=4000, reference=reference
     )
+    assert survey.pair is not None
     first, second = survey.pair.first.edges, survey.pair.second.edges
     assert (first < 0.01).sum() > (second < 0.01).sum()
 

@@ -14,7 +14,6 @@ from fedassay.ledger.steps import TableDigest
 from tests.surveys import local_pair
 
 
-
 @pytest.mark.parametrize("salt", [b"short", "a text of thirty-two letters, no"])
 def test_a_secret_that_was_changed_from_outside_seals_nothing(tmp_path: Path, salt: object) -> None:
     path = tmp_path / "ledger.db"

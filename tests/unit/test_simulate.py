@@ -109,4 +109,6 @@ def test_where_each_row_is_a_client_all_of_them_count() -> None:
     rows = Examples([0, 1, 1], [0.1, 0.2, 0.9])
     alone, survey = ScoredClients(rows, None, 3), of_clients(1)
     assert rows_counted(survey, alone) == 3
-    assert limited(survey, alone, randomness=SimulatedRandomness(np.random.SeedSequence(0))) is alone
+    assert (
+        limited(survey, alone, randomness=SimulatedRandomness(np.random.SeedSequence(0))) is alone
+    )

@@ -32,7 +32,9 @@ def test_sites_are_shown_by_exact_counts_of_all_their_rows() -> None:
     [ScoredClients(ROWS, None, 3), ScoredClients(ROWS, np.array([0, 1, 1]), MOST_SITES + 1)],
 )
 def test_rows_say_whose_they_are_and_sites_are_not_a_crowd(cohort: ScoredClients) -> None:
-    with pytest.raises(SettingInvalid, match=r"Name the column of sites: clients= \(--client COL\)"):
+    with pytest.raises(
+        SettingInvalid, match=r"Name the column of sites: clients= \(--client COL\)"
+    ):
         check_shown(SECURE, cohort)
 
 

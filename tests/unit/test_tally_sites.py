@@ -289,12 +289,16 @@ def test_a_survey_that_saw_no_site_says_how_to_ask_for_some() -> None:
     found = Assessment(survey, Tally.zero(survey), DecodeOptions())
     assert found.exact is None
     for ask in (found.plot_sites, lambda: found.heterogeneity("roc_auc")):
-        with pytest.raises(SettingInvalid, match=r"of single sites under secure privacy .*site-moments"):
+        with pytest.raises(
+            SettingInvalid, match=r"of single sites under secure privacy .*site-moments"
+        ):
             ask()
 
 
 def test_sums_of_moments_have_no_forest_plot() -> None:
     survey = replace(small_survey(minimum_reports=20), moments=SiteMoments())
     found = Assessment(survey, Tally.zero(survey), DecodeOptions())
-    with pytest.raises(SettingInvalid, match=r"only sums of moments are known\. Ask with privacy site"):
+    with pytest.raises(
+        SettingInvalid, match=r"only sums of moments are known\. Ask with privacy site"
+    ):
         found.plot_sites()

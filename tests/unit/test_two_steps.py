@@ -497,6 +497,7 @@ def test_leaves_without_noise_of_their_own_are_read_by_the_cells() -> None:
     """Nothing says that they are lumpy: a smooth curve through the cells it is."""
     leaves = ScoreHistogram(np.arange(LEAVES + 1) / LEAVES, np.arange(12.0).reshape(2, LEAVES))
     second = second_local(first_local())
+    assert isinstance(second.hierarchy, CutLevels)
     starts = sorted({start for level in second.hierarchy.cuts for row in level for start in row})
     by_cell = as_counted(second, leaves)
     assert by_cell.counts.tolist() == np.add.reduceat(leaves.counts, starts, axis=1).tolist()
