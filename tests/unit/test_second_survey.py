@@ -12,7 +12,7 @@ from fedassay.decoding import DecodeOptions
 from fedassay.draws import draw_tally
 from fedassay.errors import SettingInvalid
 from fedassay.examples import Examples
-from fedassay.mechanisms import Privacy
+from fedassay.mechanisms import Polya, Privacy
 from fedassay.planning.first_survey import first_survey
 from fedassay.planning.judge import Judge
 from fedassay.planning.pilot import Pilot, pilot_from
@@ -143,8 +143,12 @@ def test_weights_that_cells_make_good_tell_more_of_roc_auc_for_the_same_epsilon(
     second, cuts = second_for(pilot, (), thorough=False), sixteen_cells(pilot)
     judge = Judge.of(pilot, ())
     # Twice as much for the cells as for the sums.
-    shares = zip(second.mechanisms, (Fraction(6, 5), Fraction(3, 5)), strict=True)
-    spent = tuple(replace(each, epsilon=epsilon) for each, epsilon in shares)
+    polya = second.mechanisms[0]
+    assert isinstance(polya, Polya)
+    spent = (
+        replace(polya, epsilon=Fraction(6, 5)),
+        replace(polya, epsilon=Fraction(3, 5), sensitivity=1000),
+    )
     rows = [np.array(row) for row in placements(pilot)]
     whole = [tuple(np.rint(row / np.abs(row).max() * 1000).astype(int).tolist()) for row in rows]
     errors = []

@@ -155,3 +155,10 @@ def test_buckets_that_reach_to_0_or_1_are_cut_by_halves_towards_it() -> None:
     s = (np.arange(10**6) + 0.5) / 10**6 * 0.25
     widths = np.diff(pieced.cuts[0])
     assert widths @ pieced.odds[0] == pytest.approx(np.log(s / (1 - s)).mean(), abs=1e-5)
+
+
+def test_expected_positives_vary_with_where_rows_lie_in_their_buckets_and_no_less() -> None:
+    """Even rows in two buckets of a half: a sum of scores has the variance n / 48."""
+    h = ScoreHistogram(np.array([0.0, 0.5, 1.0]), np.full((2, 2), 1200.0))
+    # 2,400 positives of 2,400 expected; nothing bends, and neighbours leave nothing open.
+    assert oe_ratio(h).binning_sd == pytest.approx(np.sqrt(4800 / 48) / 2400, rel=1e-6)
