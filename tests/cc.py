@@ -65,6 +65,10 @@ def run_command(*arguments: object) -> subprocess.CompletedProcess[str]:
     )
 
 
-def read_as_json(answer: str) -> object:
-    """What the driver says of a survey that it read."""
-    return json.loads(answer)
+def c_verdicts(texts: list[str]) -> list[str]:
+    """What the C client says of each survey: its fingerprint, or that it is refused."""
+    said = asked(*(("survey", text) for text in texts))
+    return [
+        "refused" if each.startswith("refused: ") else json.loads(each)["fingerprint"]
+        for each in said
+    ]

@@ -16,7 +16,7 @@ from fedassay.errors import FedassayError
 from fedassay.files import canonical, number_text
 from fedassay.survey_json import survey_from_bytes
 from fedassay.wire import Block, messages
-from tests.cc import CLIENT, asked, run_command
+from tests.cc import CLIENT, asked, c_verdicts, run_command
 from tests.vectors.surveys import LOCAL, SURVEYS, local
 
 VECTORS = Path(__file__).parents[1] / "vectors"
@@ -233,14 +233,6 @@ def python_verdict(text: bytes) -> str:
     return survey.fingerprint.hex() if is_canonical and survey.is_local else "refused"
 
 
-def c_verdicts(texts: list[str]) -> list[str]:
-    said = asked(*(("survey", text) for text in texts))
-    return [
-        "refused" if each.startswith("refused: ") else json.loads(each)["fingerprint"]
-        for each in said
-    ]
-
-
 def test_a_survey_that_is_cut_short_anywhere_is_refused() -> None:
     text = text_of(LOCAL["second of two, cells for each label"])
     assert set(c_verdicts([text[:end] for end in range(len(text))])) == {"refused"}
@@ -261,6 +253,12 @@ def test_c_and_python_judge_spoilt_surveys_alike() -> None:
     verdicts = [python_verdict(text.encode()) for text in texts]
     assert c_verdicts(texts) == verdicts
     assert len(texts) > verdicts.count("refused") > 500
+
+
+def test_c_nests_no_deeper_than_a_survey_does() -> None:
+    """Sixteen lists in each other are canonical JSON, and seventeen are refused."""
+    texts = ["[" * depth + "]" * depth for depth in (16, 17, 1000)]
+    assert asked(*(("json", text) for text in texts)) == ["1", "0", "0"]
 
 
 def test_sizes_are_refused_before_anything_is_built_of_them() -> None:
