@@ -103,14 +103,14 @@ def oe_ratio(histogram: ScoreHistogram) -> Estimate:
     counts = np.maximum(histogram.counts, 0.0)
     bend = abs(expected - float((middle * histogram.counts).sum()))
     loose = float(((counts + histogram.spikes**2) * np.diff(histogram.edges) ** 2).sum() / 12.0)
-    spread = hypot(sqrt(loose), pieced.doubt(pieced.scores)) + bend / 3.0
+    loose = hypot(sqrt(loose), pieced.doubt(pieced.scores)) + bend / 3.0
     low, high = (float((counts * at).sum()) for at in (histogram.edges[:-1], histogram.edges[1:]))
     return counts_estimate(
         histogram,
         value,
         gradient,
         binning_bound=_furthest(histogram.total_positives, value, low, high),
-        binning_sd=spread * value / expected,
+        binning_sd=loose * value / expected,
         shape=Shape.LOG,
     )
 
