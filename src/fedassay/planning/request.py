@@ -98,11 +98,11 @@ class SurveyRequest:
     level_by_hash: bool = False
     model_digest: str | None = None
     sum_only: bool = False
+    """Under site privacy: whether nobody may see more than the sum over sites all the same."""
     groups: GroupNames | None = None
     """Which groups are told apart, each with cells of its own."""
     site_moments: bool = False
     """Whether sites add moments of their metrics to exact sums, so that their spread shows."""
-    """Under site privacy: whether nobody may see more than the sum over sites all the same."""
 
     def __post_init__(self) -> None:
         """Refuse what can never be kept; what is still open is left to `open_settings`."""
