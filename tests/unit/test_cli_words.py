@@ -31,6 +31,7 @@ from fedassay.examples import ScoredClients
 from fedassay.group_names import GroupNames
 from fedassay.ledger import Charge, Ledger, Part
 from fedassay.ledger.steps import FirstCharge
+from fedassay.paired.assessment import PairedAssessment
 from fedassay.planning.request import SurveyRequest
 from fedassay.randomness import SimulatedRandomness
 from fedassay.sites.between import SummedSites
@@ -214,3 +215,24 @@ def test_calibrators_of_classes_are_compared_with_the_scores_as_they_are(
         "before": {"brier": 0.5},
         "after": {"brier": 0.25},
     }
+
+
+def test_a_simulation_of_two_models_writes_a_folder(tmp_path: Path) -> None:
+    table, out = tmp_path / "t.csv", tmp_path / "out"
+    table.write_text("label,one,two\n" + "0,0.1,0.2\n1,0.7,0.6\n0,0.6,0.3\n1,0.2,0.8\n" * 5)
+    arguments = ["simulate", table, "--score", "a=one", "--score", "b=two", "--smallest-cell", 0]
+    result = RUNNER.invoke(app, [str(each) for each in (*arguments, "--out", out, "--quiet")])
+    assert result.exit_code == 0, result.output
+    content = json.loads((out / "simulation.json").read_text())
+    assert (content["rows"], content["models"]) == (20, {"a": "one", "b": "two"})
+    assert PairedAssessment.load(out / "assessment.json").reports == 20
+
+
+def test_alarms_of_a_history_are_told_in_sentences(tmp_path: Path) -> None:
+    """Events become half as many after the sixth month."""
+    for month in range(1, 11):
+        positives = 400 if month < 7 else 200
+        counted([[500, 500], [0, positives]]).save(tmp_path / f"2026-{month:02}.json")
+    result = RUNNER.invoke(app, ["track", "show", str(tmp_path), "--metric", "prevalence"])
+    assert result.exit_code == 0, result.output
+    assert "2026-07" in result.output.partition("2026-10")[2]

@@ -155,3 +155,20 @@ def test_stand_ins_are_made_twice_as_large_as_the_rows_that_are_wanted(
     assert [data.name for data in found] == [recipe.name for recipe in RECIPES][-count:]
     assert [rows for _, rows in asked] == [2_200] * count
     assert [len(data.examples) for data in found] == [1_100] * count
+
+
+def test_a_whole_original_is_not_called_cut_short(tmp_path: Path) -> None:
+    original(tmp_path)
+    said: list[str] = []
+    _, about = kaggle_table(tmp_path, replace(SHORT, rows=400), say=said.append)
+    assert "400 rows, logistic regression" in about
+    assert len(said) == 1
+
+
+def test_originals_are_named_as_such_and_stand_ins_come_only_where_they_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = Examples(np.arange(1_200) % 2, np.arange(1_200) / 1_200)
+    monkeypatch.setattr(datasets, "kaggle_table", lambda folder, recipe, **_: (rows, "original"))
+    found = datasets.load_datasets([], QUICK, kaggle=tmp_path)
+    assert [data.name for data in found] == [f"{recipe.name} (Kaggle)" for recipe in RECIPES]
