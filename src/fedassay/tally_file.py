@@ -199,6 +199,16 @@ def is_tally_file(path: Path) -> bool:
         return False
 
 
+def file_digest(path: Path) -> str:
+    """The checksum that a tally file ends with, in hexadecimal; it tells it from all others."""
+    try:
+        with path.open("rb") as stream:
+            stream.seek(-_DIGEST_BYTES, os.SEEK_END)
+            return stream.read().hex()
+    except OSError as error:
+        raise FileInvalid(f"{path}: cannot be read ({error.strerror}). Check the path.") from error
+
+
 def _read(stream: BinaryIO, size: int, where: str) -> KeptTally:
     start = stream.read(_START.size)
     if len(start) < _START.size or not start.startswith(MAGIC):
