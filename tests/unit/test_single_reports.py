@@ -122,7 +122,7 @@ def too_large(message: bytes) -> bytes:
 
 
 def foreign(message: bytes) -> bytes:
-    return rechecked(message[:20] + b"\0" + message[21:])
+    return rechecked(message[:39] + bytes([message[39] ^ 1]) + message[40:])
 
 
 def reserved(message: bytes) -> bytes:
