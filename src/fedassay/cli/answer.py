@@ -1,6 +1,5 @@
 """`answer`: one client's report, made once and kept."""
 
-from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +17,7 @@ from fedassay.cli.promise import (
 )
 from fedassay.cli.survey import SurveyArgument
 from fedassay.client import rows_counted
+from fedassay.engines.base import RowCounter
 from fedassay.engines.departure import Departure, slot_seconds
 from fedassay.engines.kept_answers import KeptAnswers
 from fedassay.engines.report_files import answer_counts_file, answer_file, read_messages
@@ -33,13 +33,6 @@ from fedassay.tables.split_rows import splits_rows
 ANSWERED_FORMAT = "fedassay.answered/1"
 
 
-class EngineName(Enum):
-    """What counts the rows of a table."""
-
-    PLAIN = "plain"
-    SPARK = "spark"
-
-
 def answer(
     survey_file: SurveyArgument,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Report file.")],
@@ -47,12 +40,12 @@ def answer(
         str | None, typer.Argument(metavar="FILE", help="This client's scored table.")
     ] = None,
     engine: Annotated[
-        EngineName,
+        RowCounter,
         typer.Option(
             help="What counts the rows; for spark FILE is also a folder, an address or a table's "
             "name."
         ),
-    ] = EngineName.PLAIN,
+    ] = RowCounter.PLAIN,
     counts: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Instead of a table: counts by the query of `sql`."),
@@ -164,7 +157,7 @@ def answer(
             client_id=client_id,
             account=account,
         )
-    elif engine is EngineName.SPARK:
+    elif engine is RowCounter.SPARK:
         made, rows = answer_spark(
             survey,
             file or "",

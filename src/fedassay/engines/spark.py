@@ -96,7 +96,7 @@ def count_spark(survey: Survey, data: "SparkData", columns: Columns) -> IntArray
     """
     if isinstance(data, str | Path):
         data = [data] if _is_path(data) else _frame(str(data))
-    if isinstance(data, list | tuple):
+    if isinstance(data, Sequence):
         return _count_files(survey, data, columns)
     return _count_frame(survey, data, columns)
 
