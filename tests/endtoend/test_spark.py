@@ -7,6 +7,8 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import fedassay
-from fedassay import Examples, SystemRandomness
+from fedassay import Examples, Survey, SystemRandomness
 from fedassay.client import ClientPolicy
 from fedassay.engines import spark
 from fedassay.errors import (
@@ -30,6 +32,7 @@ from fedassay.errors import (
 from fedassay.tables import parts
 from fedassay.tables.columns import Columns
 from fedassay.tables.sql import counts_query
+from tests.blocks import read_blocks
 from tests.contract.test_engines import counters_by_hand
 from tests.program import Run, check_refused
 from tests.surveys import flat_survey, local_pair, small_survey
@@ -49,6 +52,7 @@ def session() -> "Iterator[SparkSession]":
     """The session that fedassay makes where there is none, in a Java that starts quickly."""
     if shutil.which("java") is None:
         pytest.skip("Spark needs Java (Debian: default-jre-headless)")
+    pytest.importorskip("pyspark", reason="PySpark comes with the group test")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         patch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
@@ -281,7 +285,8 @@ def test_spark_that_gives_up_charges_and_answers_nothing(
     def cancel() -> None:
         for _ in range(6000):
             if has_begun(session):
-                return context.cancelAllJobs()
+                context.cancelAllJobs()
+                return
             time.sleep(0.02)
         raise AssertionError("no job has begun")
 

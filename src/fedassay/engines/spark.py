@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from operator import add
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -42,7 +42,7 @@ from fedassay.tally import Tally
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    SparkData = DataFrame | str | Path | Sequence[str | Path]
+    SparkData: TypeAlias = DataFrame | str | Path | Sequence[str | Path]
     """A frame; files and folders; an address such as s3://bucket/scored; a table's name."""
 
 ATTEMPTS = 4
