@@ -188,10 +188,10 @@ def require_enough(survey: Survey, tally: Tally) -> None:
     for level, reports in enumerate(tally.reports):
         missing = survey.minimum_reports - reports
         if missing > 0:
-            # Only shared noise depends on the crowd: local reports protect themselves.
+            # Shared noise and shuffled reports depend on the crowd: local ones protect themselves.
             why = (
                 f"or epsilon={float(survey.epsilon):g} would not hold"
-                if survey.privacy.shares_noise and survey.epsilon is not None
+                if survey.privacy.needs_crowd and survey.epsilon is not None
                 else "before anything is decoded"
             )
             raise TooFewReports(
@@ -259,7 +259,7 @@ def join_levels(
     [[4.0, 4.0], [4.0, 4.0]]
     """
     levels = survey.hierarchy
-    local_epsilon = float(survey.epsilon) if survey.is_local and survey.epsilon else None
+    local_epsilon = float(survey.local_epsilon) if survey.local_epsilon else None
     if not decode_options.reconcile and isinstance(levels, Hierarchy):
         leaves = prefix_leaves(levels, values)
         table = leaves if survey.samples_clients else None
@@ -288,7 +288,7 @@ def tree_noise(
     6.0
     """
     table = leaves if survey.samples_clients else None
-    epsilon = float(survey.epsilon) if survey.is_local and survey.epsilon else None
+    epsilon = float(survey.local_epsilon) if survey.local_epsilon else None
     return TreeNoise(tree, variances, table, survey.total_is_known, epsilon)
 
 
