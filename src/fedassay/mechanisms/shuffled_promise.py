@@ -108,10 +108,13 @@ def largest_local(
     ['1', '6']
     """
     least = min(promise.epsilon, cap)
-    if least >= cap or promise.is_kept(make(cap), reports):
+    if least >= cap:
+        return cap
+    above = promise.excess(make(cap), reports)
+    if above <= 0.0 and promise.is_kept(make(cap), reports):
         return cap
     low, high = floor(least * _FINEST), ceil(cap * _FINEST)
-    below, above = _FAR_BELOW, promise.excess(make(cap), reports)
+    below, above = _FAR_BELOW, max(above, 1.0)
     while high - low > _NEAR:
         # Regula falsi, halved where one end stays (Illinois): the log of delta bends slowly.
         at = low + (high - low) * min(max(below / (below - above), 0.05), 0.95)

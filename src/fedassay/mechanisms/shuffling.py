@@ -66,14 +66,16 @@ def shuffled_delta(blanket: Blanket, epsilon: float, reports: int, *, least: flo
 
 
 def guessed_delta(blanket: Blanket, epsilon: float, reports: int, *, least: float) -> float:
-    """As `shuffled_delta`, were as many of the others blanket reports as are expected: no bound.
+    """Near `shuffled_delta`, from one number of blanket reports, a little unlucky: no bound.
 
     >>> from fedassay.mechanisms import UnaryEncoding
     >>> guessed_delta(UnaryEncoding(Fraction(5)).blanket, 1.0, 10_000, least=1e-9) < 1e-8
     True
     """
-    others = int(min(reports - 1, _most_others(blanket)) * blanket.share)
-    return _crowd_delta(blanket, epsilon, others, least)
+    share = float(blanket.share)
+    mean = min(reports - 1, _most_others(blanket)) * share
+    unlucky = max(mean - sqrt(mean * (1.0 - share)), 0.0)
+    return _crowd_delta(blanket, epsilon, int(unlucky), least)
 
 
 def _most_others(blanket: Blanket) -> int:
