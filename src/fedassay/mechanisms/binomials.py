@@ -17,6 +17,7 @@ _SMALL = np.array(
 )
 _ENOUGH = 1e-10
 _STEP = 64
+_NEVER = 1e-30
 
 
 def log_binomial(hits: FloatArray, trials: FloatArray, p: float, rest: float) -> FloatArray:
@@ -61,6 +62,18 @@ def _deviance(x: FloatArray, mean: FloatArray) -> FloatArray:
     return mean * ((1.0 + far) * np.log1p(far) - far)
 
 
+def far_off(variance: FloatArray, tail: float) -> FloatArray:
+    """How far from its mean a binomial lies with probability `tail` at most, on either side.
+
+    Bernstein's inequality: with L = log(1/tail), at least L/3 + sqrt(L^2/9 + 2 L variance) off.
+
+    >>> float(far_off(np.array(100.0), 1e-9).round())
+    72.0
+    """
+    needed = log(1.0 / tail)
+    return needed / 3.0 + np.sqrt(needed**2 / 9.0 + 2.0 * needed * variance)
+
+
 def mean_excess(trials: FloatArray, p: float, rest: float, over: FloatArray) -> FloatArray:
     """E[max(H - over, 0)] for H ~ Binomial(trials, p), element by element; `over` is at least 0.
 
@@ -70,8 +83,10 @@ def mean_excess(trials: FloatArray, p: float, rest: float, over: FloatArray) -> 
     >>> mean_excess(np.array([2.0]), 0.5, 0.5, np.array([0.5])).round(6).tolist()
     [0.625]
     """
-    at = np.ceil(over)
-    total = np.zeros_like(over)
+    low = trials * p - far_off(trials * p * rest, _NEVER)
+    at = np.maximum(np.ceil(over), np.floor(low))
+    # What lies so far below is there with a probability of no account, but is counted.
+    total = np.maximum(at - over, 0.0) * _NEVER
     chance = np.exp(log_binomial(at, trials, p, rest))
     odds = p / rest
     left = np.flatnonzero(chance > 0.0)

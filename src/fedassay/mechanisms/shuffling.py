@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
-from math import ceil, expm1, log, sqrt
+from math import ceil, expm1, sqrt
 
 import numpy as np
 
-from fedassay.mechanisms.binomials import log_binomial, mean_excess
+from fedassay.mechanisms.binomials import far_off, log_binomial, mean_excess
 
 _OUTWARD = 1.0 + 1e-6
 """Far above the rounding of all floating-point sums here, which is below one part in 10^8."""
@@ -105,9 +105,8 @@ def _crowds(blanket: Blanket, others: int, least: float) -> tuple[list[int], lis
 
 
 def _window(mean: float, sd: float, tail: float, most: int) -> tuple[int, int]:
-    """Where a binomial lies but for a probability of `tail` on either side (Bernstein)."""
-    needed = log(1.0 / tail)
-    far = needed / 3.0 + sqrt(needed**2 / 9.0 + 2.0 * needed * sd**2)
+    """Where a binomial lies but for a probability of `tail` on either side."""
+    far = float(far_off(np.array(sd**2), tail))
     return max(0, int(mean - far)), min(most, ceil(mean + far))
 
 
