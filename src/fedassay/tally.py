@@ -266,8 +266,11 @@ class TallyBuilder:
             if not _may_keep(self._sites, self._counters):
                 self._sites = None
 
-    def _check_mixed(self, report: Message) -> None:
-        """Raise unless it is part of the one batch, where reports are shuffled."""
+    def _check_mixed(self, report: Message | None) -> None:
+        """Raise unless it is part of the one batch, where reports are shuffled.
+
+        None stands for a client's own report.
+        """
         if self.survey.privacy is not Privacy.SHUFFLED:
             return
         if not isinstance(report, Block) or not report.mixed:
