@@ -25,6 +25,7 @@ QUESTIONS: list[dict[str, Any]] = [
     {**DISTRIBUTED, "preset": Preset.PAPER, "fanout": 4},
     {**SITE, "sum_only": True},
     {**LOCAL, "allow_empty": True},
+    {**LOCAL, "privacy": Privacy.SHUFFLED, "delta": Fraction(1, 10**9)},
 ]
 
 

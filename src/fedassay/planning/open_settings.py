@@ -31,6 +31,14 @@ def check_request(request: SurveyRequest) -> None:
             check_site_rows(request)
         case Privacy.LOCAL:
             _require_epsilon(request)
+        case Privacy.SHUFFLED:
+            _require_epsilon(request)
+            if request.minimum_reports is None and not (request.clients or request.examples):
+                raise SettingInvalid(
+                    "shuffled reports hide in a crowd of so many; found neither minimum_reports "
+                    "nor clients. Add minimum_reports=N (--minimum-reports N), the fewest that "
+                    "the shuffler passes on of any level."
+                )
 
 
 def check_site_rows(request: SurveyRequest) -> None:
@@ -80,6 +88,7 @@ def under_privacy(request: SurveyRequest, privacy: Privacy) -> SurveyRequest:
     Fraction(1, 1)
     """
     is_site, is_exact = privacy is Privacy.SITE, not privacy.spends_epsilon
+    is_shuffled = privacy is Privacy.SHUFFLED
     has_shape = request.height is not None or request.preset is Preset.PAPER
     smallest = 0 if has_shape else request.smallest_cell
     return replace(
@@ -95,4 +104,6 @@ def under_privacy(request: SurveyRequest, privacy: Privacy) -> SurveyRequest:
         site_moments=request.site_moments and is_exact,
         minimum_reports=None,
         colluders=0,
+        delta=request.delta if is_shuffled else None,
+        largest_local_epsilon=request.largest_local_epsilon if is_shuffled else None,
     )

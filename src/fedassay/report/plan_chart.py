@@ -91,6 +91,8 @@ def _colour(privacy: Privacy) -> str:
             return "tab:purple"
         case Privacy.LOCAL:
             return "tab:red"
+        case Privacy.SHUFFLED:
+            return "tab:orange"
 
 
 def _has_sites(request: SurveyRequest) -> bool:
