@@ -17,9 +17,11 @@ from fedassay.cli.promise import (
 )
 from fedassay.cli.survey import SurveyArgument
 from fedassay.client import rows_counted
+from fedassay.engines.base import RowCounter
 from fedassay.engines.departure import Departure, slot_seconds
 from fedassay.engines.kept_answers import KeptAnswers
 from fedassay.engines.report_files import answer_counts_file, answer_file, read_messages
+from fedassay.engines.spark import answer_spark
 from fedassay.errors import FedassayError, SettingInvalid, SurveyRepeated
 from fedassay.files import write_whole
 from fedassay.randomness import SystemRandomness
@@ -35,8 +37,15 @@ def answer(
     survey_file: SurveyArgument,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Report file.")],
     file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="This client's scored table.")
+        str | None, typer.Argument(metavar="FILE", help="This client's scored table.")
     ] = None,
+    engine: Annotated[
+        RowCounter,
+        typer.Option(
+            help="What counts the rows; for spark FILE is also a folder, an address or a table's "
+            "name."
+        ),
+    ] = RowCounter.PLAIN,
     counts: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Instead of a table: counts by the query of `sql`."),
@@ -89,6 +98,8 @@ def answer(
       fedassay answer survey.json w.csv --ledger ledger.db --data-id w -o report.fa
 
       fedassay answer survey.json --counts counts.csv -o report.fa
+
+      fedassay answer survey.json scored/ --engine spark -o report.fa
     """
     given = _given(file, counts)
     survey = load_survey(survey_file)
@@ -146,6 +157,16 @@ def answer(
             client_id=client_id,
             account=account,
         )
+    elif engine is RowCounter.SPARK:
+        made, rows = answer_spark(
+            survey,
+            file or "",
+            tables.as_named(),
+            randomness=SystemRandomness(),
+            policy=policy,
+            client_id=client_id,
+            account=account,
+        )
     else:
         with progress("reading rows", row_count(given)) as advance:
 
@@ -190,14 +211,14 @@ def answer(
     voice.result(_content(output, survey, content, rows=rows, counted=counted))
 
 
-def _given(file: Path | None, counts: Path | None) -> Path:
+def _given(file: str | None, counts: Path | None) -> Path:
     """The one file that the answer is made of."""
     if (file is None) == (counts is None):
         raise SettingInvalid(
             "an answer is made of one scored table, or of counts by the query of fedassay sql; "
             f"found {'neither' if file is None else 'both'}. Pass FILE, or --counts FILE."
         )
-    return file or counts or Path()
+    return Path(file or counts or "")
 
 
 def _send_again(earlier: bytes, output: Path, voice: Voice, *, force: bool) -> None:
