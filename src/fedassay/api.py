@@ -12,7 +12,12 @@ from pathlib import Path
 from typing import Any, Unpack, overload
 
 from fedassay.api_columns import Column, as_table
-from fedassay.api_files import load, survey_of, tally_of  # noqa: F401  # load is a verb
+from fedassay.api_files import (  # load is a verb
+    load,  # noqa: F401
+    load_assessment,
+    survey_of,
+    tally_of,
+)
 from fedassay.api_inputs import (
     NewSurveySettings,
     Number,
@@ -45,7 +50,7 @@ from fedassay.planning.request import Preset, simulated_smallest
 from fedassay.planning.search import decode_options_for, design_survey
 from fedassay.planning.solve import Target
 from fedassay.randomness import SystemRandomness
-from fedassay.report.page import write_report as write_page
+from fedassay.report.any_page import AnyAssessment, write_any_report
 from fedassay.simulation.pairs import SimulatedPair
 from fedassay.simulation.result import SimulatedAssessment, simulated_assessment
 from fedassay.simulation.simulate import check_sites, counted_rows
@@ -360,7 +365,7 @@ def plan(
 
 
 def write_report(
-    result: Assessment | str | Path,
+    result: AnyAssessment | str | Path,
     path: str | Path,
     *,
     calibrator: Calibrator | str | Path | None = None,
@@ -368,6 +373,7 @@ def write_report(
 ) -> Path:
     """Write one self-contained page about an assessment, for people who will never run this.
 
+    One of two models on the same rows has a page of its own: what differs, with paired intervals.
     Words that only people know (title, model, outcome, population, period, invited) stand in it
     as they are given. Returns where the page is.
 
@@ -378,7 +384,7 @@ def write_report(
     'report.html'
     """
     place, details = as_path(path), as_details(words)
-    assessment = Assessment.load(result) if isinstance(result, str | Path) else result
+    assessment = load_assessment(result) if isinstance(result, str | Path) else result
     fitted = Calibrator.load(calibrator) if isinstance(calibrator, str | Path) else calibrator
-    write_page(assessment, place, calibrator=fitted, details=details)
+    write_any_report(assessment, place, calibrator=fitted, details=details)
     return place

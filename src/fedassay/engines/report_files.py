@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from fedassay.client import Account, Answer, ClientPolicy, answer_counts
 from fedassay.errors import (
@@ -115,7 +116,7 @@ def write_answer(answer: Answer, path: Path) -> int:
     return write_whole(path, answer.to_bytes())
 
 
-def read_messages(path: Path, survey: Survey) -> Iterator[Message]:
+def read_messages(path: Path, *surveys: Survey) -> Iterator[Message]:
     """Read a report file, message by message; each size is checked before it is read."""
     try:
         with path.open("rb") as stream:
@@ -124,7 +125,7 @@ def read_messages(path: Path, survey: Survey) -> Iterator[Message]:
                     "a report file holds at least one report; this one is empty. "
                     "Ask the client to send it again."
                 )
-            yield from messages(stream, survey)
+            yield from messages(stream, *surveys)
     except OSError as error:
         raise FileInvalid(f"cannot be read ({error.strerror}). Check the path.") from error
 
@@ -154,8 +155,26 @@ class Collected:
     """What is wrong with them: one line for each file and kind of error."""
 
 
+class Builder(Protocol):
+    """What adds reports up: of one survey, or of all parts of a question."""
+
+    @property
+    def surveys(self) -> tuple[Survey, ...]:
+        """The surveys that reports may answer."""
+        ...
+
+    @property
+    def reports(self) -> int:
+        """How many were counted so far."""
+        ...
+
+    def add(self, report: Message, *, name: str | None = None) -> None:
+        """Count one; a refused one changes nothing."""
+        ...
+
+
 def collect(
-    builder: TallyBuilder, paths: Iterable[Path], *, progress: Progress | None = None
+    builder: Builder, paths: Iterable[Path], *, progress: Progress | None = None
 ) -> Collected:
     """Add every message of every file; a bad one is named and left out, the others count."""
     collected = Collected()
@@ -192,11 +211,11 @@ def site_names(paths: Sequence[Path]) -> list[str]:
 
 
 def _add_file(
-    builder: TallyBuilder, path: Path, name: str, collected: Collected
+    builder: Builder, path: Path, name: str, collected: Collected
 ) -> Iterator[FedassayError]:
     """Add what can be added, and yield what is wrong with the rest."""
     try:
-        for message in read_messages(path, builder.survey):
+        for message in read_messages(path, *builder.surveys):
             try:
                 builder.add(message, name=name)
             except ReportDuplicate:
