@@ -14,7 +14,7 @@ demo: $(VENV)/.runtime  ## the main job on bundled real data
 	@$(BIN)/fedassay demo
 
 test: $(VENV)/.test  ## all tests, and the ten that take longest
-	$(BIN)/python -m pytest -n auto --durations=10
+	$(BIN)/python -m pytest -n auto --dist worksteal --durations=10
 
 lint: $(VENV)/.test  ## format, lint, types, imports
 	$(BIN)/ruff format --check .
@@ -25,7 +25,7 @@ lint: $(VENV)/.test  ## format, lint, types, imports
 check: lint test  ## everything; the tests also check README and docs
 
 verify: $(VENV)/.test  ## statistical tests, rounds, kills, coverage and accuracy at full size (hours)
-	FEDASSAY_VERIFY=1 $(BIN)/python -m pytest -n auto tests/statistical tests/unit/test_secagg.py \
+	FEDASSAY_VERIFY=1 $(BIN)/python -m pytest -n auto --dist worksteal tests/statistical tests/unit/test_secagg.py \
 		tests/endtoend/test_ledger_kills.py
 	$(BIN)/python -m experiments.coverage --page experiments/coverage.md
 	$(BIN)/python -m experiments.accuracy

@@ -195,7 +195,18 @@ def run_tests(report: Path, root: Path = ROOT) -> int:
         ["git", "describe", "--always", "--dirty", "--exclude=*"], cwd=root, text=True
     )
     started = time.monotonic()
-    command = [sys.executable, "-m", "coverage", "run", "-m", "pytest", "-n", "auto"]
+    command = [
+        sys.executable,
+        "-m",
+        "coverage",
+        "run",
+        "-m",
+        "pytest",
+        "-n",
+        "auto",
+        "--dist",
+        "worksteal",
+    ]
     code = subprocess.run(command, cwd=root, check=False).returncode
     run = Run(commit.strip(), (time.monotonic() - started) / 60.0, remove_unusable(root))
     measured = Coverage(config_file=str(root / "pyproject.toml"))

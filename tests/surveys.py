@@ -4,8 +4,10 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+import numpy.typing as npt
 
-from fedassay import Exact, Examples, Grid, Hierarchy, Polya, Report, Survey
+from fedassay import DecodeOptions, Exact, Examples, Grid, Hierarchy, Polya, Report, Survey, Tally
+from fedassay.assessment import Assessment
 from fedassay.cut_levels import CutLevels
 from fedassay.examples import ScoredClients
 from fedassay.level_policy import EveryLevel, OneLevel
@@ -133,3 +135,12 @@ def cohort_of(examples: Examples, client_of_row: list[int] | None = None) -> Sco
         return ScoredClients(examples, None, len(examples))
     _, codes = np.unique(client_of_row, return_inverse=True)
     return ScoredClients(examples, codes.astype(np.int64), int(codes.max()) + 1)
+
+
+def counted(counts: npt.ArrayLike, *, reports: int | None = None) -> Assessment:
+    """Exact counts, label x cell of [0, 1] in even cells, as an assessment."""
+    cells = np.asarray(counts)
+    survey = flat_survey(Grid.uniform(cells.shape[1]))
+    made = int(cells.sum()) if reports is None else reports
+    tally = Tally(survey.fingerprint, (made,), cells.astype(np.int64).ravel())
+    return Assessment(survey, tally, DecodeOptions())

@@ -184,10 +184,18 @@ def _listed(values: Column, data: Any, what: str) -> Any:
     elif isinstance(values, str):
         column(values, None, what)
     found: Any = values
-    listed = found.to_pylist() if hasattr(found, "to_pylist") else np.asarray(found)
+    listed = found.to_pylist() if hasattr(found, "to_pylist") else _array_of(found)
     if np.ndim(listed) != 1:
         raise ColumnTypeInvalid(
             f"{what} must be one column of names or numbers; found {np.ndim(listed)} dimensions. "
             "Pass one name for each row."
         )
     return listed
+
+
+def _array_of(values: Any) -> npt.NDArray[np.generic]:
+    """An array in which a missing name among texts, NaN, is not the text "nan"."""
+    array = np.asarray(values)
+    if array.dtype.kind == "U" and any(item != item for item in values):  # noqa: PLR0124
+        return np.asarray(values, dtype=object)
+    return array

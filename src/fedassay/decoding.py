@@ -259,7 +259,7 @@ def join_levels(
     [[4.0, 4.0], [4.0, 4.0]]
     """
     levels = survey.hierarchy
-    local_epsilon = float(survey.epsilon) if survey.is_local and survey.epsilon else None
+    local_epsilon = _local_epsilon(survey)
     if not decode_options.reconcile and isinstance(levels, Hierarchy):
         leaves = prefix_leaves(levels, values)
         table = leaves if survey.samples_clients else None
@@ -288,8 +288,11 @@ def tree_noise(
     6.0
     """
     table = leaves if survey.samples_clients else None
-    epsilon = float(survey.epsilon) if survey.is_local and survey.epsilon else None
-    return TreeNoise(tree, variances, table, survey.total_is_known, epsilon)
+    return TreeNoise(tree, variances, table, survey.total_is_known, _local_epsilon(survey))
+
+
+def _local_epsilon(survey: Survey) -> float | None:
+    return float(survey.epsilon) if survey.is_local and survey.epsilon else None
 
 
 def debiased(survey: Survey, tally: Tally, level: int, *, clients: float) -> FloatArray:

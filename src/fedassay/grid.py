@@ -235,9 +235,7 @@ class Grid:
             return content
         without = np.flatnonzero(_is_missing(made, self.edges)).tolist()
         added = self.edges[_is_missing(self.edges, made)].tolist()
-        if without or added:
-            content |= {"without": without, "with": added}
-        return content
+        return content | {"without": without, "with": added}
 
     @classmethod
     def from_json(cls, fields: Fields) -> "Grid":

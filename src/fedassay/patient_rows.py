@@ -56,10 +56,8 @@ def limited_rows(
 
     Guarantee: see `kept_rows`. A patient at two sites is one at each.
     """
-    if not limits_patients(survey):
-        return examples
     check_patients(survey, has_patients=patients is not None, has_times=times is not None)
-    if patients is None:
+    if patients is None or not limits_patients(survey):
         return examples
     for what, values in (("patient", patients), ("time", times)):
         if values is not None and len(values) != len(examples):

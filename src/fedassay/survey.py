@@ -339,8 +339,6 @@ class Survey:
         weights = [self.hierarchy.largest_weight(level) for level in range(len(self.mechanisms))]
         most = self.unit.max_examples
         known = epsilons_of_levels(self.mechanisms, weights, examples=most, left=self._noise_left)
-        if not known:
-            return None
         return max(known) if isinstance(self.level_policy, OneLevel) else sum(known)
 
     @property

@@ -20,12 +20,15 @@ from fedassay.hierarchy import Interleaved
 from fedassay.level_draw import hashed_level, rows_of_step
 from fedassay.level_policy import OneLevel
 from fedassay.mechanisms import Privacy, UnitKind
+from fedassay.pair_grid import PairGrid
+from fedassay.pair_levels import PairLevels
 from fedassay.planning.candidates import LEAVES, THOROUGH, candidate_grids, candidate_surveys
 from fedassay.planning.request import Preset, SurveyRequest
 from fedassay.planning.search import design_survey
 from fedassay.survey_json import survey_from_json
 from fedassay.two_steps import decode_two
 from fedassay.wire import messages
+from tests.cc import c_verdicts
 from tests.node import CLIENT, SCRIPTS, run_node
 from tests.steps import first_local, second_local
 from tests.vectors.surveys import LOCAL, SURVEYS, local, secure
@@ -154,6 +157,10 @@ def test_fingerprints_agree_on_a_thousand_surveys() -> None:
     assert len(different) >= 1000
     texts = [canonical(survey.to_json()) for survey in different.values()]
     assert node_verdicts(texts) == [fingerprint.hex() for fingerprint in different]
+    local_ones = [each for each in different.values() if each.is_local and each.leaves <= 8192]
+    assert len(local_ones) >= 300
+    of_local = [canonical(survey.to_json()).decode() for survey in local_ones]
+    assert c_verdicts(of_local) == [survey.fingerprint.hex() for survey in local_ones]
 
 
 junk = st.recursive(
@@ -211,8 +218,8 @@ def spoilt_surveys(count: int) -> list[bytes]:
     return texts
 
 
-def test_both_clients_refuse_the_same_surveys() -> None:
-    """A survey that one client reads and the other does not would split a federation."""
+def test_all_clients_refuse_the_same_surveys() -> None:
+    """A survey that one client reads and another does not would split a federation."""
     texts = spoilt_surveys(600)
     verdicts = []
     for text in texts:
@@ -228,12 +235,33 @@ def test_both_clients_refuse_the_same_surveys() -> None:
         if ours != theirs
     ]
     assert disagreed == []
+    answered = [
+        ours if is_for_devices(text) else "refused"
+        for text, ours in zip(texts, verdicts, strict=True)
+    ]
+    assert c_verdicts([text.decode() for text in texts]) == answered
+
+
+def is_for_devices(text: bytes) -> bool:
+    """Whether a survey is local and of no more cells than a device answers."""
+    content = json.loads(text)
+    if content.get("privacy") != "local":
+        return False
+    try:
+        return survey_from_json(content).leaves <= 8192
+    except FedassayError:
+        return False
 
 
 def test_node_leaves_sites_and_patients_to_the_package() -> None:
     site = new_survey(privacy="site", epsilon=1, clients=4, examples=40_000, height=2)
     patient = new_survey(privacy="local", epsilon=1, clients=400, height=2, unit="patient")
-    for verdict in node_verdicts([canonical(each.to_json()) for each in (site, patient)]):
+    merged = new_survey(examples=1000)
+    moments = new_survey(minimum_reports=8, smallest_cell=0, height=2, site_moments=True)
+    pair = PairGrid.of(("a", "b"), Grid.uniform(2), Grid.uniform(2))
+    margins = secure(pair, PairLevels.margins_and(2, 2, ((0,), (0,))))
+    texts = [canonical(each.to_json()) for each in (site, patient, merged, moments, margins)]
+    for verdict in node_verdicts(texts):
         assert verdict.startswith("refused")
         assert "answered with the fedassay package" in verdict
 

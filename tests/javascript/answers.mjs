@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { answer, fraction, readSurvey } from "../../examples/clients/javascript/client.js";
 import { Dice } from "../../examples/clients/javascript/dice.js";
 
-const LIMITS = { largestEpsilon: fraction("50", "limit") };
+const LIMITS = { largestEpsilon: fraction("10", "limit") };
 
 const PLANTED = {
   none() {},

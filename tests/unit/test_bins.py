@@ -8,6 +8,8 @@ from scipy import stats
 
 from fedassay import Grid, ScoreHistogram
 from fedassay.calibration import Calibrator, Interpolation, Method, ece, mce, reliability_diagram
+from fedassay.calibration.bins import bin_table
+from fedassay.noise import DenseNoise
 
 # 100 scores at 0.25 of which 50 are positive, 100 at 0.75 of which 10 are.
 LABELS = [1] * 50 + [0] * 50 + [1] * 10 + [0] * 90
@@ -45,3 +47,17 @@ def test_bars_are_as_long_as_a_binomials_interval(confidence: float) -> None:
     assert diagram.high - diagram.prob_true == pytest.approx(expected, rel=0.01)
     assert diagram.prob_true - diagram.low == pytest.approx(expected, rel=0.01)
     assert diagram.share == pytest.approx([0.5, 0.5])
+
+
+def test_many_bins_err_apart_each_by_the_noise_of_its_own_gap() -> None:
+    """A gap is (positives (1 - p) - negatives p) / n over the pieces of a bin."""
+    cells, sd = 64, 3.0
+    noise = DenseNoise(sd**2 * np.eye(2 * cells))
+    counts = np.full((2, cells), 50.0)
+    histogram = ScoreHistogram(np.arange(cells + 1) / cells, counts, noise)
+    table = bin_table(histogram, bins=cells)
+    middle = (np.arange(cells) + 0.5) / cells
+    expected = sd**2 * (middle**2 + (1.0 - middle) ** 2) / histogram.total**2
+    # Inside a cell scores lie evenly, so that its mean is its middle; the total is taken as known.
+    assert table.gap_noise == pytest.approx(expected, rel=0.05)
+    assert np.array_equal(table.gap_noise_covariance, np.diag(table.gap_noise))

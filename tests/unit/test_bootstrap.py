@@ -56,3 +56,8 @@ def test_the_top_bucket_stands_clear_of_the_noise() -> None:
     assert 2 * merged >= 16 + 3 * NOISE_SD * (2 * merged) ** 0.5
     assert 2 * (merged - 1) < 16 + 3 * NOISE_SD * (2 * (merged - 1)) ** 0.5
     assert (top.counts[:, :-1] == 1.0).all()
+
+
+def test_where_nothing_stands_clear_all_scores_are_one_bucket() -> None:
+    loud = ScoreHistogram(np.arange(5) / 4, np.full((2, 4), 9.0), DenseNoise(1e6 * np.eye(8)))
+    assert clear_at_the_top(loud, 3.0).edges.tolist() == [0.0, 1.0]

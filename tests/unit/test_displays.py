@@ -1,5 +1,6 @@
 """What is drawn: the band, the line of chance, and figures in the legend."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -154,3 +155,12 @@ def test_the_four_of_an_assessment_are_on_one_figure() -> None:
     ]
     assert "clinics: AUC" in repr(four)
     assert (four._repr_png_() or b"").startswith(b"\x89PNG")
+
+
+def test_what_is_not_drawn_yet_has_no_picture() -> None:
+    histogram = ScoreHistogram.from_scores(*rows())
+    display = RocCurveDisplay.from_histogram(histogram)
+    assert (display._repr_png_() or b"")[:8] == b"\x89PNG\r\n\x1a\n"
+    undrawn = replace(display, ax_=None)
+    assert undrawn.figure_ is None
+    assert undrawn._repr_png_() is None

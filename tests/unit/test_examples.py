@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -8,8 +10,10 @@ from fedassay.errors import (
     LabelInvalid,
     NoRows,
     ScoreOutOfRange,
+    SettingInvalid,
     ValueMissing,
 )
+from fedassay.examples import ScoredClients
 
 CANARY = 0.7312345
 
@@ -91,3 +95,21 @@ def test_examples_are_read_only_copies() -> None:
     assert examples.scores.tolist() == [0.1, 0.2]
     with pytest.raises(ValueError, match="read-only"):
         examples.scores[0] = 0.5
+
+
+def test_groups_of_other_rows_are_refused() -> None:
+    with pytest.raises(SettingInvalid, match=r"one group per row; found 2 groups and 3 rows"):
+        Examples([0, 1, 1], [0.1, 0.2, 0.3]).in_groups(np.array([0, 1]))
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"names": ("north",)}, r"one name for each of 3 clients; found 1\. Leave names out"),
+        ({"patient_of_row": np.array([0, 1])}, r"one patient for each of 3 rows; found 2\."),
+        ({"time_of_row": np.array([0.0])}, r"one time for each of 3 rows; found 1\."),
+    ],
+)
+def test_columns_of_a_cohort_have_a_value_for_each(columns: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingInvalid, match=message):
+        ScoredClients(Examples([0, 1, 1], [0.1, 0.2, 0.3]), None, 3, **columns)

@@ -3,34 +3,34 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from examples.four_hospitals.__main__ import report
-from examples.four_hospitals.hospitals import LABEL, SCORE, Hospital, open_hospital, share_roster
-from flwr.app import ConfigRecord, Message, RecordDict
+from examples.four_hospitals.hospitals import LABEL, SCORE, Hospital, open_hospital
+from flwr.app import Message
 
 from fedassay import Examples
-from fedassay.assessment import Assessment
-from fedassay.engines.flower import client_app, conversation
-from fedassay.engines.flower.participant import Participant
-from fedassay.engines.flower.records import Answered, Declined, Question, question_content
+from fedassay.engines.flower import conversation
+from fedassay.engines.flower.records import Declined
 from fedassay.engines.flower.records import read_reply as reply_of
 from fedassay.engines.flower.run import federate
-from fedassay.engines.flower.settings import RunSettings
-from fedassay.errors import RoundAborted, SettingInvalid, TooFewReports
-from fedassay.examples import IntArray
-from fedassay.files import canonical
-from fedassay.ledger import Charge, Ledger
+from fedassay.errors import RoundAborted, TooFewReports
 from tests.clock import Clock
-from tests.flowergrid import CONFIG, InProcessGrid, context_of, written
-
-CANARY = 0.7310585786300049
-STAGES = ("keys", "shares", "masked", "confirm", "unmask")
+from tests.flowergrid import InProcessGrid, written
+from tests.hospitals import (
+    CANARY,
+    STAGES,
+    charged,
+    configs,
+    edit,
+    exact_sum,
+    hospitals,
+    settings,
+)
 
 
 @pytest.fixture
@@ -42,57 +42,10 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(made)
 
 
-def rows(count: int, seed: int = 1) -> Examples:
-    rng = np.random.default_rng(seed)
-    scores = np.append(rng.random(count), CANARY)
-    return Examples((rng.random(count + 1) < scores).astype(int), scores)
-
-
-def hospitals(folder: Path, *, pinned: bool = True, count: int = 4) -> list[Hospital]:
-    opened = [
-        open_hospital(folder / f"h{i}", rows(50 + i, seed=i), pinned=pinned, colluders=0)
-        for i in range(count)
-    ]
-    if pinned:
-        share_roster(folder, opened)
-    return opened
-
-
-def settings(folder: Path, **changes: str | int | bool) -> RunSettings:
-    config: dict[str, object] = {
-        **CONFIG, "sites": 4, "minimum-reports": 3, "colluders": 0, "height": 4, "fanout": 2,
-    }  # fmt: skip
-    if (folder / "roster.json").exists() and changes.get("privacy") != "local":
-        config["roster"] = str(folder / "roster.json")
-    config.update({name.replace("_", "-"): value for name, value in changes.items()})
-    return RunSettings.from_config(config)
-
-
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine loses no site: stages are over by this clock, not by the wall's."""
     monkeypatch.setattr(conversation, "time", Clock())
-
-
-def configs(sites: list[Hospital]) -> dict[int, Mapping[str, str]]:
-    return {number: site.config for number, site in enumerate(sites, 1)}
-
-
-def exact_sum(assessment: Assessment, sites: list[Hospital]) -> IntArray:
-    counters = (site.counters(assessment.survey) for site in sites)
-    return sum(counters, np.zeros(1, dtype=np.int64))
-
-
-def charged(site: Hospital) -> list[Fraction | None]:
-    entries = Ledger(site.folder / "site" / "ledger.db").entries()
-    return [entry.content.epsilon for entry in entries if isinstance(entry.content, Charge)]
-
-
-def edit(site: Hospital, old: str, new: str) -> None:
-    path = site.folder / "site" / "site.toml"
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new))
 
 
 @pytest.mark.parametrize("pinned", [True, False])
@@ -316,103 +269,6 @@ def test_a_site_of_one_class_counts(folder: Path) -> None:
     assert assessment.tally.counters.tolist() == exact_sum(assessment, sites).tolist()
 
 
-def ask(site: Hospital, stage: str, content: RecordDict) -> Answered | Declined:
-    InProcessGrid({})
-    message = Message(content, dst_node_id=1, message_type=f"query.{stage}", ttl=60)
-    return reply_of(client_app.app(message, context_of(1, site.config)))
-
-
-def question(folder: Path, **changes: bytes) -> RecordDict:
-    run = settings(folder, privacy="local", epsilon="5")
-    fields = {"survey": canonical(run.survey.to_json()), "round_id": b"", "payload": b"local"}
-    return question_content(Question(**{**fields, **changes}))
-
-
-def test_surveys_of_another_version_and_broken_ones_are_refused(folder: Path) -> None:
-    (site,) = hospitals(folder, pinned=False, count=1)
-    survey = canonical(settings(folder, privacy="local", epsilon="5").survey.to_json())
-    assert isinstance(ask(site, "report", question(folder)), Answered)
-    for content in (
-        survey.replace(b"fedassay.survey/2", b"fedassay.survey/3"),
-        survey.replace(b'"minimum_reports":3', b'"minimum_reports":0'),
-        survey[:-5],
-        b"",
-        b"[" * 100_000,
-    ):
-        assert isinstance(ask(site, "report", question(folder, survey=content)), Declined)
-    assert len(charged(site)) == 1
-
-
-@pytest.mark.parametrize("stage", [*STAGES, "report"])
-def test_whatever_a_server_sends_is_declined_in_one_line(
-    folder: Path, stage: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    (site,) = hospitals(folder, pinned=False, count=1)
-    rng = np.random.default_rng(3)
-    good = question(folder).config_records["fedassay"]
-    contents = [
-        RecordDict(),
-        RecordDict({"fedassay": ConfigRecord()}),
-        RecordDict({"other": good}),
-        RecordDict({"fedassay": good, "more": good}),
-        *(
-            RecordDict({"fedassay": ConfigRecord({**good, name: value})})
-            for name in (*good, "extra")
-            for value in (b"\x00" * 1000, "text", 2, 1.5, True, [1, 2], rng.bytes(99))
-        ),
-    ]
-    for content in contents:
-        reply = ask(site, stage, content)
-        assert isinstance(reply, Declined | Answered)
-        if isinstance(reply, Answered):
-            assert stage == "report"
-    log = capfd.readouterr()
-    assert "Traceback" not in log.out + log.err
-    assert "Unexpected" not in log.out
-
-
-def test_an_exception_never_reaches_flower_and_its_text_is_withheld(
-    folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (site,) = hospitals(folder, pinned=False, count=1)
-
-    def broken(*_: object) -> bytes:
-        raise ZeroDivisionError(f"row 7 holds {CANARY}")
-
-    monkeypatch.setattr(Participant, "report", broken)
-    assert ask(site, "report", question(folder)) == Declined(
-        "SiteDeclined", "the site's log says what to do"
-    )
-    log = capfd.readouterr()
-    assert "Unexpected ZeroDivisionError in broken, line " in log.out
-    assert "0.73" not in log.out + log.err
-
-
-def test_no_server_is_trusted_unless_the_site_says_so(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    sites = hospitals(folder)
-    run = settings(folder, privacy="trusted-server")
-    with pytest.raises(TooFewReports, match="4 declined stage report, SiteDeclined"):
-        federate(InProcessGrid(configs(sites)), run)
-    for site in sites:
-        edit(site, "trusted-server = false", "trusted-server = true")
-    assessment = federate(InProcessGrid(configs(sites)), run)
-    assert assessment.tally.counters.tolist() == exact_sum(assessment, sites).tolist()
-    assert "TRUSTED SERVER: this server sees the exact report" in capsys.readouterr().out
-
-
-def test_a_distributed_report_is_never_shown_to_a_server(folder: Path) -> None:
-    """Its noise share alone protects nobody, whatever the site set."""
-    (site,) = hospitals(folder, pinned=False, count=1)
-    edit(site, "trusted-server = false", "trusted-server = true")
-    survey = settings(folder, privacy="distributed", epsilon="1").survey
-    content = question(folder, survey=canonical(survey.to_json()), payload=b"local")
-    reply = ask(site, "report", content)
-    assert isinstance(reply, Declined)
-    assert reply.kind == "SiteDeclined"
-
-
 def test_the_walks_verdict_is_no_where_a_site_too_many_is_summed(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -435,100 +291,3 @@ def test_clocks_that_differ_change_nothing(folder: Path) -> None:
 
     assessment = federate(InProcessGrid(configs(sites), tamper=skewed), settings(folder))
     assert assessment.tally.counters.tolist() == exact_sum(assessment, sites).tolist()
-
-
-def test_a_stage_asked_twice_is_answered_alike_and_charged_once(folder: Path) -> None:
-    sites = hospitals(folder)
-    answers: list[bytes] = []
-
-    def twice(node: int, stage: str, message: Message) -> Message:
-        if node == 1 and stage == "masked":
-            reply = reply_of(client_app.app(message, context_of(1, sites[0].config)))
-            assert isinstance(reply, Answered)
-            answers.append(reply.payload)
-        return message
-
-    grid = InProcessGrid(configs(sites), tamper=twice)
-    assessment = federate(grid, settings(folder))
-    given = [reply_of(m) for node, stage, m in grid.heard if (node, stage) == (1, "masked")]
-    assert given == [Answered(answers[0])]
-    assert charged(sites[0]) == [None]
-    assert assessment.tally.counters.tolist() == exact_sum(assessment, sites).tolist()
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        (b'"colluders":0', b'"colluders":1'),
-        # Nothing but the fingerprint changes: the same cells would be counted.
-        (b'"model_digest":null', b'"model_digest":"' + b"ab" * 32 + b'"'),
-    ],
-    ids=["colluders", "model"],
-)
-def test_a_survey_changed_on_the_way_is_refused_and_not_charged(
-    folder: Path, before: bytes, after: bytes
-) -> None:
-    sites = hospitals(folder)
-
-    def changed(node: int, stage: str, message: Message) -> Message:
-        if node == 1 and stage == "masked":
-            fields = message.content.config_records["fedassay"]
-            survey = fields["survey"]
-            assert isinstance(survey, bytes)
-            fields["survey"] = survey.replace(before, after)
-            assert fields["survey"] != survey
-        return message
-
-    assessment = federate(InProcessGrid(configs(sites), tamper=changed), settings(folder))
-    assert assessment.tally.counters.tolist() == exact_sum(assessment, sites[1:]).tolist()
-    assert charged(sites[0]) == []
-
-
-def test_an_inbox_that_cannot_be_answered_costs_nothing(folder: Path) -> None:
-    sites = hospitals(folder)
-
-    def flipped(node: int, stage: str, message: Message) -> Message:
-        if node == 1 and stage == "masked":
-            fields = message.content.config_records["fedassay"]
-            payload = fields["payload"]
-            assert isinstance(payload, bytes)
-            fields["payload"] = payload[:-1] + bytes([payload[-1] ^ 1])
-        return message
-
-    federate(InProcessGrid(configs(sites), tamper=flipped), settings(folder))
-    assert [len(charged(site)) for site in sites] == [0, 1, 1, 1]
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"privacy": "none"}, "privacy is one of"),
-        ({"epsilon": ""}, "needs an epsilon"),
-        ({"epsilon": "one"}, "epsilon is a number or a fraction"),
-        ({"privacy": "secure"}, "exact sums spend no epsilon"),
-        ({"thresholds": "0.5;0.7"}, "thresholds are numbers"),
-        ({"thresholds": "1.5"}, r"must lie in \[0, 1\]"),
-        ({"sites": -1}, "sites must be a whole number"),
-        ({"sites": "four"}, "sites must be a whole number"),
-        ({"stage_seconds": 0}, "stage-seconds must be from 1"),
-        ({"output": ""}, "output names none"),
-        ({"unit": "row"}, "unit is one of"),
-        ({"privacy": 3}, "privacy must be a text"),
-        ({"minimum_reports": 9}, "must not exceed the 4 clients"),
-    ],
-)
-def test_settings_of_a_run_are_checked(
-    folder: Path, changes: dict[str, str | int], message: str
-) -> None:
-    with pytest.raises(SettingInvalid, match=message):
-        settings(folder, **{"privacy": "distributed", "epsilon": "1", **changes})
-
-
-def test_a_survey_file_is_taken_as_it_is(folder: Path) -> None:
-    survey = settings(folder, privacy="distributed", epsilon="1").survey
-    survey.save(folder / "survey.json")
-    run = settings(folder, privacy="distributed", survey=str(folder / "survey.json"))
-    assert run.survey == survey
-    for privacy in ("secure", "local", "trusted-server"):
-        with pytest.raises(SettingInvalid, match="disagree"):
-            settings(folder, privacy=privacy, survey=str(folder / "survey.json"))

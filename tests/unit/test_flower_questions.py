@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 from fractions import Fraction
-from multiprocessing import get_context
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from examples.four_hospitals.hospitals import Hospital, open_hospital
@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from fedassay import Examples, Polya, Survey, SystemRandomness
 from fedassay.cli.app import app as cli
 from fedassay.engines import departure
+from fedassay.engines.flower import questions
 from fedassay.engines.flower.client_app import app
 from fedassay.engines.flower.questions import Questions
 from fedassay.engines.flower.records import (
@@ -136,19 +137,21 @@ def test_a_count_that_was_spoiled_is_refused(tmp_path: Path) -> None:
             Questions(tmp_path / "questions.json").ask()
 
 
-def _ask_five(path: str) -> None:
-    for _ in range(5):
-        Questions(Path(path)).ask()
+def test_questions_asked_at_once_are_all_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second one is asked from within the first one's decision, and has to wait for it."""
+    asked = Questions(tmp_path / "questions.json")
+    second = Thread(target=asked.ask)
 
+    def during_the_first(count: int) -> int:
+        monkeypatch.undo()
+        second.start()
+        second.join(0.3)
+        assert second.is_alive()
+        return count + 1
 
-def test_questions_asked_at_once_are_all_counted(tmp_path: Path) -> None:
-    path = tmp_path / "questions.json"
-    processes = [
-        get_context("spawn").Process(target=_ask_five, args=(str(path),)) for _ in range(3)
-    ]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
-    assert [process.exitcode for process in processes] == [0] * 3
-    assert Questions(path).uncharged == 15
+    monkeypatch.setattr(questions, "_one_more", during_the_first)
+    asked.ask()
+    second.join()
+    assert asked.uncharged == 2

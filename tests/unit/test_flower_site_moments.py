@@ -15,7 +15,7 @@ from fedassay.sites import SummedSites
 from fedassay.sites.moment_words import moment_words
 from tests.clock import Clock
 from tests.flowergrid import InProcessGrid
-from tests.unit.test_flower_engine import configs, hospitals, settings
+from tests.hospitals import configs, hospitals, settings
 
 ASKED: dict[str, str | int | bool] = {
     "privacy": "secure", "minimum_reports": 0, "sites": 6, "site_moments": True,

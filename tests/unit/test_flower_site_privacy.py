@@ -21,7 +21,7 @@ from fedassay.errors import RoundAborted, SettingInvalid
 from fedassay.files import canonical
 from tests.clock import Clock
 from tests.flowergrid import InProcessGrid
-from tests.unit.test_flower_engine import (
+from tests.hospitals import (
     ask,
     charged,
     configs,

@@ -14,6 +14,7 @@ from fedassay.engines.flower.progress import say
 from fedassay.engines.flower.records import Declined, read_reply
 from fedassay.engines.flower.run import federate
 from fedassay.engines.flower.settings import RunSettings
+from fedassay.engines.flower.site import Site
 from fedassay.errors import RoundAborted, SurveyRefused
 from tests.flowergrid import CONFIG, InProcessGrid, context_of
 
@@ -60,11 +61,11 @@ def test_sites_are_called_by_their_names(
 
 
 def test_a_pinned_site_cannot_take_anothers_name(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """All say that they are north; each is called what the roster calls the key it signed with."""
     sites = hospitals(tmp_path, pinned=True)
-    path = sites[3].folder / "site" / "site.toml"
-    path.write_text(path.read_text().replace('data-id = "west"', 'data-id = "north"'))
+    monkeypatch.setattr(Site, "name", "north")
     configs = {number: site.config for number, site in enumerate(sites, 1)}
     grid = InProcessGrid(configs, lambda node, stage: node == 4 and stage == "masked")
     federate(grid, settings(tmp_path, pinned=True))

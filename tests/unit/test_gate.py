@@ -11,6 +11,7 @@ import fedassay
 from fedassay.comparison.gate import Baseline, Verdict, check
 from fedassay.comparison.junit import junit_xml
 from fedassay.errors import SettingInvalid
+from tests.surveys import counted
 
 
 def rows(count: int, share: float, seed: int = 0) -> tuple[list[int], list[float]]:
@@ -151,3 +152,19 @@ def test_junit_shows_failures_and_what_cannot_be_told_as_such(
     assert suite.attrib["errors"] == "1"
     assert [[child.tag for child in case] for case in suite] == [[], ["error"], ["failure"]]
     assert suite[2].attrib["name"] == '<script>"&'
+
+
+@pytest.mark.parametrize("by", [-0.01, float("inf"), float("nan")])
+def test_a_margin_is_a_number_from_0_on(assessment: fedassay.Assessment, by: float) -> None:
+    with pytest.raises(SettingInvalid, match=r"margin"):
+        Baseline(assessment, by=by)
+
+
+def test_what_cells_hide_is_told_by_no_number_of_reports() -> None:
+    """Of 72 million rows in eight cells only these leave anything open."""
+    coarse = counted(10**6 * np.array([np.arange(8, 0, -1), np.arange(1, 9)]))
+    area = coarse["roc_auc"]
+    bound = area.value + 0.3 * (area.interval().high - area.value)
+    (finding,) = check(coarse, [f"roc_auc >= {bound}"]).findings
+    assert (finding.verdict, finding.reports_needed) == (Verdict.CANNOT_TELL, None)
+    assert finding.reason == "the grid's cells leave too much open: use finer ones, or two steps."

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from fedassay import Examples, Grid
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.files import Fields
+from fedassay.grid import check_smallest_cell
 from fedassay.grid_rules import MAX_CELLS
 from tests.tables import AWKWARD_SCORES, Table, score_lists
 
@@ -276,3 +277,9 @@ def test_a_rounded_cut_stays_at_or_above_the_value_it_was_made_for(scores: list[
         below = values[values <= cut]
         assert len(below)
         assert cut - below[-1] <= 2.0**-18
+
+
+def test_noise_and_a_smallest_cell_do_not_go_together() -> None:
+    check_smallest_cell(10, Grid.nested(8), 1, spends_epsilon=False)
+    with pytest.raises(SettingInvalid, match=r"for exact sums; found one where noise protects"):
+        check_smallest_cell(10, Grid.nested(8), 1, spends_epsilon=True)

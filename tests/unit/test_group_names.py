@@ -50,3 +50,9 @@ def test_files_hold_names_and_nothing_else() -> None:
         GroupNames.from_json(Fields({**groups.to_json(), "more": 1}, "here"))
     with pytest.raises(SettingInvalid):
         GroupNames.from_json(Fields({"column": "sex", "names": [["F"]]}, "here"))
+
+
+@pytest.mark.parametrize("column", ["", "x" * 201])
+def test_a_column_of_groups_has_a_name_of_bearable_length(column: str) -> None:
+    with pytest.raises(SettingInvalid, match=r"a name of 1 to 200 letters"):
+        GroupNames(column, ("F", "M"))

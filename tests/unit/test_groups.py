@@ -10,9 +10,11 @@ import pytest
 from sklearn.metrics import precision_score, recall_score, roc_auc_score
 
 import fedassay
+from fedassay import ScoreHistogram
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.estimate import Estimate, NotEnoughData
-from fedassay.groups import Gap, compare_groups, group_counts
+from fedassay.group_names import GroupNames
+from fedassay.groups import Gap, GroupComparison, GroupCounts, compare_groups, group_counts
 from fedassay.published import GroupedTally, published
 from fedassay.survey_cells import by_part
 
@@ -211,3 +213,32 @@ def test_a_plan_is_of_one_group_and_says_what_a_second_column_costs() -> None:
         fedassay.plan(clients=9000, groups=three)
     with pytest.raises(SettingInvalid, match="worth 1,000 rows alone"):
         fedassay.plan(clients=9000, groups=three, privacy="local", epsilon=1)
+
+
+def of_counts(**groups: list[list[float]]) -> GroupComparison:
+    """Groups F and M, of which those with counts in two cells are shown."""
+    histograms = {
+        name: ScoreHistogram(np.array([0.0, 0.5, 1.0]), np.array(counts))
+        for name, counts in groups.items()
+    }
+    rows = {name: Estimate(each.total) for name, each in histograms.items()}
+    counts = GroupCounts(GroupNames("sex", ("F", "M")), histograms, rows)
+    return GroupComparison(counts, (0.5,), "F", ("recall@0.5", "lift@0.5"))
+
+
+def test_a_metric_that_nobody_names_by_itself_is_computed_and_others_are_refused() -> None:
+    found = of_counts(F=[[8.0, 2.0], [4.0, 6.0]], M=[[8.0, 2.0], [6.0, 4.0]])
+    assert repr(found) == "<GroupComparison: F, M>"
+    assert found.gaps("recall@0.5")["M"].difference.value == pytest.approx(-0.2)
+    # Of the 10 highest of 20, 5 would be positive by chance; 6 are at least, 8 at most.
+    assert 6 / 5 < found.estimates["F"]["lift@0.5"].value < 8 / 5
+    with pytest.raises(SettingInvalid, match=r"a metric that groups differ in"):
+        found.gaps("precision@0.5")
+
+
+def test_without_the_reference_there_are_no_gaps_and_without_a_class_no_figures() -> None:
+    alone = of_counts(M=[[8.0, 2.0], [6.0, 4.0]])
+    assert alone.gaps("recall@0.5") == {}
+    assert alone.rows() == []
+    empty = of_counts(F=[[8.0, 2.0], [4.0, 6.0]], M=[[8.0, 2.0], [0.0, 0.0]])
+    assert [row[3:] for row in empty.rows()][1] == ["not enough", "", ""]

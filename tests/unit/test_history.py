@@ -6,7 +6,10 @@ import pytest
 
 import fedassay
 from fedassay.errors import FileInvalid, SettingInvalid
+from fedassay.tracking import history as history_module
+from fedassay.tracking.displays import HistoryDisplay
 from fedassay.tracking.history import History, form_of
+from tests.surveys import counted
 
 ROWS = ([0, 1] * 500, [i / 1000 for i in range(1000)])
 
@@ -57,3 +60,23 @@ def test_a_folder_is_read_by_its_names(look: fedassay.Assessment, tmp_path: Path
         History.load(tmp_path)
     with pytest.raises(FileInvalid, match="a history is a folder; found none there"):
         History.load(tmp_path / "nowhere")
+
+
+def test_a_history_does_not_grow_for_ever(
+    look: fedassay.Assessment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history_module, "MOST_LOOKS", 1)
+    with pytest.raises(SettingInvalid, match=r"at most 1 looks; found 2\. Begin a new one"):
+        History({"2026-10": look, "2026-11": look})
+    for month in (10, 11):
+        (tmp_path / f"2026-{month}.json").write_text("{}")
+    with pytest.raises(FileInvalid, match=r"at most 1 files; found more"):
+        History.load(tmp_path)
+
+
+def test_a_look_without_a_figure_is_left_out_of_the_picture() -> None:
+    looks = {"2026-10": counted([[3, 2], [2, 3]]), "2026-11": counted([[3, 2], [0, 0]])}
+    display = HistoryDisplay.from_history(History(looks), "recall@0.5")
+    assert display.figures() == "recall@0.5, 2 looks, 0 alarms"
+    dots = [line for line in display.ax_.lines if line.get_marker() == "o"]
+    assert [list(line.get_xdata()) for line in dots] == [[0]]

@@ -8,7 +8,9 @@ import pytest
 from fedassay import Estimate, Grid, ScoreHistogram
 from fedassay.metrics import e50, e90, emax, ici
 from fedassay.metrics.calibration_curve import calibration_curve, fit_gaps, hats, place_nodes
-from fedassay.metrics.gap_law import spread_normals
+from fedassay.metrics.gap_law import GapFigure, spread_normals
+from fedassay.metrics.log_odds import in_pieces
+from fedassay.metrics.multiples import Multiple
 from tests.oracles import calibration_gaps, half_and_half_quantiles, rare
 from tests.tables import Table
 from tests.unit.test_delta_method import UnitNoise
@@ -148,3 +150,28 @@ def test_the_points_that_stand_for_chance_are_the_same_every_time_and_normal() -
     assert np.cov(points.T, bias=True) == pytest.approx(np.eye(9), abs=1e-9)
     for column in points.T:
         assert (np.abs(column) < 1.959964).mean() == pytest.approx(0.95, abs=0.015)
+
+
+@pytest.mark.parametrize(
+    "features",
+    [
+        [[0.0, 0.0], [0.0, 1.0]],  # a node that no score touches
+        [[1.0, 0.5], [1.0, 0.5]],  # two that no score tells apart
+    ],
+)
+def test_nodes_that_nothing_tells_apart_have_no_fit(features: list[list[float]]) -> None:
+    scores, counts = np.array([0.2, 0.6]), np.array([[6.0, 5.0], [4.0, 5.0]])
+    assert fit_gaps(np.array(features), scores, counts) is None
+
+
+@pytest.mark.parametrize(
+    "figure", [GapFigure(0.7, sampling_sd=0.1), Multiple(0.7, sampling_sd=0.1)]
+)
+def test_figures_without_a_law_of_their_own_have_normal_intervals(figure: Estimate) -> None:
+    assert figure.interval() == pytest.approx((0.7 - 0.1959964, 0.7 + 0.1959964))
+    assert figure.interval(population=False) == (0.7, 0.7)
+
+
+def test_log_odds_of_buckets_within_0_and_1_reach_to_their_edges() -> None:
+    inside = in_pieces(ScoreHistogram(np.array([0.2, 0.5, 0.8]), np.ones((2, 2))))
+    assert inside.likely_ends[[0, -1], [0, -1]] == pytest.approx([np.log(0.25), np.log(4.0)])

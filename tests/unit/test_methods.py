@@ -27,6 +27,7 @@ from fedassay.calibration.estimators import HistogramCalibrator
 from fedassay.calibration.methods import CANDIDATES
 from fedassay.cli.app import app
 from fedassay.cli.calibrate import CHOICES
+from fedassay.decoding import DecodeOptions
 from fedassay.errors import SettingInvalid
 from fedassay.examples import ScoredClients
 from fedassay.noise import NoNoise, TreeNoise
@@ -123,8 +124,14 @@ def test_the_number_of_local_buckets_follows_from_the_noise_that_the_histogram_c
 
 
 def test_a_decoded_histogram_carries_the_local_epsilon_of_its_survey() -> None:
-    epsilons = {p: assessed(p).histogram().noise.local_epsilon for p in MODELS}
-    assert epsilons == {Privacy.SECURE: None, Privacy.DISTRIBUTED: None, Privacy.LOCAL: 5.0}
+    expected = {Privacy.SECURE: None, Privacy.DISTRIBUTED: None, Privacy.LOCAL: 5.0}
+    for reconcile in (True, False):
+        options = DecodeOptions(reconcile=reconcile)
+        decoded = {
+            p: Assessment(assessed(p).survey, assessed(p).tally, options).histogram()
+            for p in MODELS
+        }
+        assert {p: each.noise.local_epsilon for p, each in decoded.items()} == expected
 
 
 @pytest.mark.parametrize("wrong", ["isotonic", "rubbish", 3, ["bbq"]])

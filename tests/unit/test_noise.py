@@ -1,10 +1,25 @@
+from collections.abc import Callable
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fedassay.classes import part_noise
+from fedassay.classes.part_noise import JoinedNoise, ThinnedNoise
 from fedassay.hierarchy import Hierarchy
-from fedassay.noise import DenseNoise, MergedNoise, NoNoise, PrefixNoise, TreeNoise
+from fedassay.noise import (
+    DenseNoise,
+    MergedNoise,
+    NoiseModel,
+    NoNoise,
+    PartNoise,
+    PrefixNoise,
+    TreeNoise,
+)
+from fedassay.paired.pair_histogram import MarginNoise
 from fedassay.reconcile import prefix_leaves, reconcile
+from fedassay.sites import pooling
 from tests.laws import FloatArray
 
 
@@ -156,3 +171,24 @@ def test_covariances_of_sums_are_those_of_their_variances(hierarchy: Hierarchy, 
         )
         expected = (model.variance(a + b) - model.variance(a - b)) / 4.0
         np.testing.assert_allclose(found[0, 1], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        lambda base: MergedNoise(base, np.array([2])),
+        lambda base: PartNoise(base, 1, 0),
+        lambda base: MarginNoise(base, (2, 1), 0),
+        lambda base: ThinnedNoise(base, 2.0, np.ones((2, 2))),
+        lambda base: JoinedNoise(NoNoise(), base, 0, 2),
+        lambda base: part_noise.SummedNoise((base, NoNoise())),
+        lambda base: pooling.SummedNoise((NoNoise(), base)),
+    ],
+)
+def test_noise_of_parts_and_sums_grows_as_the_noise_inside(
+    wrapped: Callable[[DenseNoise], NoiseModel],
+) -> None:
+    """Under local privacy every report adds some: twice the precision takes four times as many."""
+    once, each = wrapped(DenseNoise(np.eye(4))), wrapped(DenseNoise(np.eye(4), None, 3.0))
+    assert (once.local_epsilon, each.local_epsilon) == (None, 3.0)
+    assert (once.reports_for(2.0), each.reports_for(2.0)) == (2.0, 4.0)

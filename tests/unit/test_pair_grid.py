@@ -84,3 +84,8 @@ def test_rows_with_one_score_are_not_counted_as_pairs() -> None:
     with pytest.raises(SettingInvalid, match=r"two models, a and b; found rows with one \(values"):
         grid.count(Examples([0, 1], [0.2, 0.7]))
     assert grid.count(Examples([], [])).sum() == 0
+
+
+def test_a_pair_that_says_nothing_of_its_grids_has_one_cell() -> None:
+    grid = PairGrid(np.array([0.0, 1.0]))
+    assert (grid.cells, grid.first.cells, grid.second.cells) == (1, 1, 1)

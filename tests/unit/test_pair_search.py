@@ -1,5 +1,6 @@
 """The planner's choice of a survey of two models, and what it says of the gain."""
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 
@@ -11,11 +12,14 @@ from fedassay.examples import Examples
 from fedassay.hierarchy import Hierarchy
 from fedassay.mechanisms import Privacy
 from fedassay.pair_levels import PairLevels
-from fedassay.planning.pair_gain import PairGain, pair_gain
+from fedassay.planning.forecast import forecast_one, model_for
+from fedassay.planning.pair_gain import PairGain, _apart, pair_gain
 from fedassay.planning.pair_model import pair_models
 from fedassay.planning.pair_search import design_pair, expected_pair
-from fedassay.planning.request import SurveyRequest
+from fedassay.planning.request import Steps, SurveyRequest
+from fedassay.planning.search import quick_design
 from fedassay.survey import Survey
+from tests.surveys import small_survey
 
 
 def request(privacy: Privacy, epsilon: int | None) -> SurveyRequest:
@@ -103,3 +107,35 @@ def test_pairing_pays_with_exact_sums_as_much_as_models_agree() -> None:
 def test_the_gain_is_predicted_for_a_number_of_clients() -> None:
     with pytest.raises(SettingInvalid, match="Add clients=N"):
         pair_gain(SurveyRequest())
+
+
+def test_two_models_need_a_pair_of_grids() -> None:
+    (model, *_) = pair_models(request(Privacy.SECURE, None), None)
+    with pytest.raises(SettingInvalid, match=r"need a pair of grids; found one\. Use design_pair"):
+        expected_pair(small_survey(), model, clients=10.0)
+
+
+def test_pairing_that_does_not_pay_is_said_not_to() -> None:
+    found = replace(
+        gain(Privacy.SECURE, None), paired={"roc_auc": 0.03}, unpaired={"roc_auc": 0.02}
+    )
+    assert not found.pays
+    assert found.sentence().startswith(
+        "Pairing does not pay here: the difference of ROC AUC would be known to ±0.0300"
+    )
+
+
+def test_under_local_privacy_two_surveys_have_half_of_the_rows_each() -> None:
+    """Half of the rows, and so sqrt(2) of the error of one survey, twice: a factor of 2."""
+    asked = SurveyRequest(
+        privacy=Privacy.LOCAL,
+        epsilon=Fraction(5),
+        clients=2000,
+        steps=Steps.ONE,
+        height=2,
+        fanout=4,
+    )
+    half = replace(asked, clients=1000, examples=1000)
+    one = forecast_one(quick_design(half).survey, model_for(half), metric="roc_auc", clients=1000.0)
+    apart = _apart(asked, pair_models(asked, None)[0], "roc_auc")
+    assert apart == pytest.approx(one.half_width * 2**0.5)

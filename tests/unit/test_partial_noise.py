@@ -14,8 +14,12 @@ from fedassay.cut_levels import CutLevels
 from fedassay.errors import SettingInvalid
 from fedassay.examples import FloatArray
 from fedassay.level_policy import OneLevel
-from fedassay.mechanisms import Privacy
-from fedassay.mechanisms.partial_noise import epsilon_of_partial_noise, most_of_partial_noise
+from fedassay.mechanisms import Exact, Privacy
+from fedassay.mechanisms.partial_noise import (
+    epsilon_of_partial_noise,
+    epsilons_of_levels,
+    most_of_partial_noise,
+)
 from fedassay.two_steps import guarantee_of_both
 from tests.steps import first_local, first_shared, second_local, second_shared
 
@@ -236,3 +240,9 @@ def test_an_assessment_adds_up_what_both_surveys_cost_a_participant() -> None:
     assert told.epsilon == 1
     assert "Two surveys spent it, 0.2 and 0.8." in told.sentence()
     assert "the second" not in told.sentence()
+
+
+def test_levels_without_shared_noise_cost_nothing_towards_a_participant() -> None:
+    shared = Polya(Fraction(1), 1, 4)
+    known = epsilons_of_levels([Exact(), shared], [1, 1], examples=1, left=Fraction(1))
+    assert known == [1.0]

@@ -23,7 +23,7 @@ from fedassay.examples import ScoredClients
 from fedassay.ledger import Charge, Part
 from fedassay.ledger.charge import Status
 from fedassay.mechanisms import Exact, Keep, Polya, Privacy, UnaryEncoding, UnitKind
-from fedassay.patient_rows import kept_rows
+from fedassay.patient_rows import kept_rows, limited_rows
 from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation.simulate import AtOnce, EachClient, rows_counted, tally_clients
 from fedassay.survey_json import survey_from_json
@@ -297,3 +297,17 @@ def test_a_charge_for_a_patient_is_the_same_whichever_rows_count() -> None:
     ]
     assert charges[0].unit == charges[1].unit == RANDOM
     assert charges[0].epsilon == 1
+
+
+def test_rows_stay_as_they_are_where_no_patient_is_protected() -> None:
+    rows, survey = Examples([0, 1, 1], [0.1, 0.2, 0.3]), survey_of(Unit())
+    patients = np.zeros(3, np.int64)
+    for given_patients in (None, patients):
+        kept = limited_rows(survey, rows, patients=given_patients, times=None, randomness=SYSTEM)
+        assert kept is rows
+
+
+def test_a_survey_of_patients_never_falls_back_to_all_rows() -> None:
+    rows = Examples([0, 1, 1], [0.1, 0.2, 0.3])
+    with pytest.raises(SettingInvalid, match=r"--patient COL"):
+        limited_rows(survey_of(RANDOM), rows, patients=None, times=None, randomness=SYSTEM)

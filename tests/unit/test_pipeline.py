@@ -47,9 +47,10 @@ def test_monitoring_is_compared_with_the_evaluation_before_it() -> None:
     assert plan.stages[1].error == pytest.approx(REACH * float(np.hypot(first, second)))
 
 
-@pytest.mark.parametrize("parts", [1, 2, 3])
+@pytest.mark.parametrize("parts", [0, 1, 2, 3])
 def test_splits_are_all_the_ways_to_share_twenty_twentieths(parts: int) -> None:
     splits = _splits(parts)
-    assert all(sum(split) == 1 and min(split) >= Fraction(1, 20) for split in splits)
-    # Stars and bars: where to put the bars among 19 gaps.
-    assert len(set(splits)) == len(splits) == {1: 1, 2: 19, 3: 171}[parts]
+    assert all(len(split) == parts for split in splits)
+    assert all(sum(split) == 1 and min(split) >= Fraction(1, 20) for split in splits if split)
+    # Stars and bars: where to put the bars among 19 gaps; nothing is shared in one way.
+    assert len(set(splits)) == len(splits) == {0: 1, 1: 1, 2: 19, 3: 171}[parts]

@@ -249,3 +249,31 @@ def test_a_client_refuses_sums_that_publish_smaller_counts_than_it_allows() -> N
             policy.check(survey)
         for off in (0, 1):
             ClientPolicy(exact_sums=True, smallest_cell=off).check(survey)
+
+
+def test_published_cells_do_not_add_up() -> None:
+    survey = exact_survey(Grid.nested(8), 10)
+    seen = assessed(survey, random_rows(1)).tally
+    merged = published(survey, seen)
+    assert isinstance(merged, MergedTally)
+    with pytest.raises(SettingInvalid, match=r"Add tallies before they are published"):
+        merged + seen
+
+
+def test_sites_of_a_survey_without_a_smallest_cell_are_all_shown_as_counted() -> None:
+    survey = exact_survey(Grid.uniform(2), 0)
+    tallies = {"tiny": Tally(survey.fingerprint, (1,), np.array([1, 0, 0, 1]))}
+    assert published_sites(survey, tallies) == (tallies, ())
+
+
+def test_a_file_with_a_group_that_the_survey_does_not_name_is_refused(tmp_path: Path) -> None:
+    labels, scores = [0, 1] * 600, [i / 1200 for i in range(1200)]
+    sexes = ["F"] * 600 + ["M"] * 600
+    path = tmp_path / "assessment.json"
+    fedassay.simulate(labels, scores, group=sexes, seed=0).save(path)
+    content = json.loads(path.read_text())
+    counters = content["groups"]["counters"]
+    counters["X"] = counters.pop("F")
+    path.write_text(json.dumps(content))
+    with pytest.raises(FileInvalid, match=r"groups are those that the survey names; found others"):
+        Assessment.load(path)

@@ -2,17 +2,30 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fedassay import Grid
-from fedassay.errors import FileInvalid, LabelInvalid
+from fedassay import Grid, Hierarchy, SystemRandomness, Unit
+from fedassay.errors import FileInvalid, LabelInvalid, SettingInvalid
+from fedassay.group_names import GroupNames
+from fedassay.mechanisms import Keep, UnitKind
 from fedassay.tables import sources
-from fedassay.tables.reading import Columns, count_file, read_clients
+from fedassay.tables.groups import GroupColumn
+from fedassay.tables.reading import (
+    Columns,
+    count_file,
+    count_patients_file,
+    read_both,
+    read_clients,
+    survey_batches,
+)
+from tests.surveys import flat_survey, small_survey
 
 COLUMNS = Columns()
 
@@ -129,3 +142,51 @@ def test_tables_are_read_without_pandas_though_it_is_installed(suffix: str, tmp_
 
     assert imports_pandas("") == "False"
     assert imports_pandas("plant") == "True"
+
+
+def test_two_models_are_read_from_two_columns(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"label": [0, 1], "one": [0.1, 0.2], "two": [0.3, 0.4]}), path)
+    first, second = read_both(path, Columns("one", models=("a", "b"), second="two"))
+    assert (first.examples.scores.tolist(), second.scores.tolist()) == ([0.1, 0.2], [0.3, 0.4])
+    with pytest.raises(SettingInvalid, match=r"in two columns; found one\. Name both"):
+        read_both(path, Columns("one"))
+
+
+def test_a_survey_without_groups_reads_rows_as_they_are(tmp_path: Path) -> None:
+    path = table(tmp_path / "t.parquet", [0, 1, 1])
+    (rows,) = survey_batches(path, COLUMNS, small_survey(), None)
+    assert rows.groups is None
+    assert rows.labels.tolist() == [0, 1, 1]
+
+
+@pytest.mark.usefixtures("_small_batches")
+def test_a_patients_latest_row_is_counted_in_its_group(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(
+        "label,score,sex,who,at\n"
+        "0,0.1,F,p1,1\n1,0.9,F,p1,2\n1,0.1,M,p2,9\n0,0.9,M,p2,3\n0,0.9,,p3,1\n0,0.1,X,p4,1\n"
+    )
+    unit = Unit(UnitKind.PATIENT, 1, Keep.LATEST)
+    groups = GroupNames("sex", ("F", "M"))
+    survey = replace(
+        flat_survey(Grid.uniform(2)), hierarchy=Hierarchy.flat(8), unit=unit, groups=groups
+    )
+    columns = Columns(patient="who", time="at")
+    counts, kept = count_patients_file(path, columns, survey, randomness=SystemRandomness())
+    # Label x (F, M, missing, unknown) x cell; of p1 the second row, of p2 the first.
+    assert counts.reshape(2, 4, 2).tolist() == [
+        [[0, 0], [0, 0], [0, 1], [1, 0]],
+        [[0, 1], [1, 0], [0, 0], [0, 0]],
+    ]
+    assert kept == 4
+
+
+@pytest.mark.parametrize(
+    ("values", "codes"),
+    [(pa.nulls(3), [1, 1, 1]), (pa.chunked_array([["F"], [None, "F"]]), [0, 1, 0])],
+)
+def test_groups_of_a_column_that_is_empty_or_in_pieces(values: Any, codes: list[int]) -> None:
+    column = GroupColumn("sex")
+    column.add(pa.table({"sex": values}))
+    assert column.codes(GroupNames("sex", ("F",))).tolist() == codes

@@ -1,5 +1,7 @@
 """What is advised is the simplest change that stands clear, on sites made to need just that."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import expit, logit
@@ -155,3 +157,18 @@ def test_sites_that_counted_in_other_cells_are_refused() -> None:
     other = ScoreHistogram.from_scores([0, 1] * 50, np.linspace(0, 1, 100), grid=Grid.uniform(9))
     with pytest.raises(SettingInvalid, match="the same cells"):
         advise_recalibration({"a": site(1), "b": site(2), "c": other})
+
+
+def test_an_intercept_needs_both_classes() -> None:
+    rates = bucket_rates(site(1, rows=500))
+    for rate in (0.0, 1.0):
+        with pytest.raises(SettingInvalid, match=r"these counts lack one\. Leave the scores"):
+            fit_intercept(replace(rates, positives=rate * rates.totals))
+
+
+def test_a_map_that_runs_off_leaves_scores_as_they_are() -> None:
+    """Scores of 0.3 and 0.7 that are never wrong have no steepest curve."""
+    perfect = ScoreHistogram.from_scores([0, 1] * 50, [0.3, 0.7] * 50)
+    tried = advise_recalibration({"a": perfect, "b": perfect}).tried
+    assert tried[Scope.ALL_SITES, Change.SLOPE].value == 0.0
+    assert tried[Scope.ALL_SITES, Change.FLEXIBLE].value > 0.0

@@ -13,6 +13,7 @@ from fedassay.planning.request import Preset
 
 DISTRIBUTED: dict[str, Any] = {"privacy": Privacy.DISTRIBUTED, "epsilon": Fraction(1)}
 LOCAL: dict[str, Any] = {"privacy": Privacy.LOCAL, "epsilon": Fraction(1)}
+SITE: dict[str, Any] = {"privacy": Privacy.SITE, "epsilon": Fraction(1)}
 
 
 @pytest.mark.parametrize(
@@ -42,6 +43,11 @@ LOCAL: dict[str, Any] = {"privacy": Privacy.LOCAL, "epsilon": Fraction(1)}
         ({"clients": 10, "colluders": 10, **DISTRIBUTED}, "colluders must be fewer"),
         ({"clients": 10, "minimum_reports": 5, "colluders": 5, **DISTRIBUTED}, "must be fewer"),
         ({"clients": 10, "minimum_reports": 11, **DISTRIBUTED}, "must not exceed"),
+        ({"clients": 10, "sum_only": True}, "sum_only goes with site privacy"),
+        ({"clients": 10, "allow_empty": True, **SITE}, "allow_empty does not go with it"),
+        ({"clients": 10, "smallest_cell": 10, **LOCAL}, "a smallest cell is for exact sums"),
+        ({"clients": 10, "smallest_cell": 10, "height": 2}, "a height does not go with it"),
+        ({"clients": 10, "preset": Preset.PAPER, "smallest_cell": 9}, "the paper preset does not"),
     ],
 )
 def test_a_request_that_cannot_be_kept_is_refused(request_: dict[str, Any], words: str) -> None:

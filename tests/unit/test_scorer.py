@@ -8,7 +8,7 @@ import pytest
 
 from fedassay import Examples, Grid, Privacy, SurveyRequest
 from fedassay.estimate import Estimate, NotEnoughData
-from fedassay.planning.scorer import Scorer, _error, _halves
+from fedassay.planning.scorer import Scorer, _error, _halves, _models
 from tests.surveys import flat_survey
 
 
@@ -57,3 +57,11 @@ def test_halves_of_a_reference_are_all_of_it_and_disjoint() -> None:
     assert np.sort(np.concatenate([half.scores for half in halves])).tolist() == scores.tolist()
     few = Examples(np.arange(60) < 30, np.arange(60) / 60)
     assert _halves(few) == (few,)
+
+
+def test_scores_without_labels_are_one_model_with_the_rate_that_is_asked() -> None:
+    request = SurveyRequest(clients=100, reference=np.linspace(0.01, 0.3, 50), positive_rate=0.1)
+    (model,) = _models(request)
+    assert model.total_positives / model.total == pytest.approx(0.1)
+    above = model.edges[:-1] >= 0.31
+    assert model.counts[:, above].sum() == pytest.approx(0.0, abs=1e-6 * model.total)

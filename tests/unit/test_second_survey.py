@@ -23,6 +23,7 @@ from fedassay.survey import Survey
 from fedassay.survey_steps import SecondOfTwo
 from fedassay.tally import Tally
 from fedassay.two_steps import check_pair, decode_two
+from tests.surveys import shared_pair
 
 PRIVATE = [Privacy.DISTRIBUTED, Privacy.LOCAL]
 
@@ -232,3 +233,11 @@ def test_both_surveys_are_fitted_on_the_finer_grid_however_a_leaf_was_cut() -> N
             np.add.reduceat(rows[label], starts) for rows in (histogram.counts, truth)
         )
         np.testing.assert_allclose(fitted, counted, atol=0.1)
+
+
+def test_a_second_survey_like_another_follows_a_first_of_two() -> None:
+    first, second = shared_pair()
+    with pytest.raises(
+        SettingInvalid, match=r"follows a first of two; found another\. Use steps=2"
+    ):
+        second_like(second, replace(first, step=None))

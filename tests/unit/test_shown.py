@@ -102,3 +102,8 @@ def test_a_prior_needs_a_metric_a_mean_and_an_sd(wrong: str) -> None:
 def test_a_wanted_value_needs_a_metric_and_a_number(wrong: str) -> None:
     with pytest.raises(SettingInvalid):
         wanted_values([wrong])
+
+
+def test_a_site_whose_scores_are_all_0_has_an_area_and_nothing_expected() -> None:
+    nothing = ScoreHistogram.from_scores([0, 1] * 50, [0.0] * 100)
+    assert site_rows(SeenSites({"north": nothing}))[0][3:] == ["0.500 [0.500, 0.500]", "-"]

@@ -9,6 +9,7 @@ from sklearn.metrics import roc_auc_score
 import fedassay
 from fedassay.comparison.side_by_side import compare
 from fedassay.errors import SettingInvalid
+from tests.surveys import counted
 
 GENERATOR = np.random.default_rng(3)
 LABELS = np.arange(6000) % 2
@@ -82,3 +83,11 @@ def test_a_comparison_of_one_of_strangers_and_of_nothing_is_refused(
         compare(assessments, metrics=[])
     with pytest.raises(SettingInvalid, match="what is compared is one of new, again"):
         compare(assessments).differences("old")
+
+
+def test_a_figure_that_one_of_them_lacks_is_neither_more_nor_less() -> None:
+    both, one_class = counted([[3, 2], [2, 3]]), counted([[3, 2], [0, 0]])
+    comparison = compare({"old": both, "new": one_class}, metrics=["roc_auc"])
+    verdict = comparison.verdict("new", "roc_auc")
+    assert verdict.startswith("new and old cannot be compared in roc_auc: ")
+    assert [row[1:] for row in comparison.rows()][1] == ["new", "-", "-", "not enough data"]

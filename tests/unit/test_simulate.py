@@ -103,3 +103,12 @@ def test_clients_are_walked_through_one_by_one_with_all_of_their_rows() -> None:
     walked = [examples.scores.tolist() for examples in clients(cohort())]
     assert [len(scores) for scores in walked] == list(HELD)
     assert all(set(scores) == {(i + 0.5) / 5} for i, scores in enumerate(walked))
+
+
+def test_where_each_row_is_a_client_all_of_them_count() -> None:
+    rows = Examples([0, 1, 1], [0.1, 0.2, 0.9])
+    alone, survey = ScoredClients(rows, None, 3), of_clients(1)
+    assert rows_counted(survey, alone) == 3
+    assert (
+        limited(survey, alone, randomness=SimulatedRandomness(np.random.SeedSequence(0))) is alone
+    )

@@ -1,15 +1,18 @@
 """Clients and epsilon for a wanted error, where the answer follows from a binomial's spread."""
 
 from fractions import Fraction
-from math import ceil
+from math import ceil, log
 
 import pytest
 from scipy.stats import norm
 
 from fedassay import Privacy, SurveyRequest
+from fedassay.errors import TargetImpossible
 from fedassay.planning.forecast import Cause, ErrorForecast
 from fedassay.planning.solve import (
     Target,
+    _crossing,
+    _Range,
     _rounded_up,
     _three_digits,
     clients_needed,
@@ -91,3 +94,20 @@ def test_floors_are_what_each_cause_leaves_in_95_of_100() -> None:
     assert left[Cause.SAMPLING] == pytest.approx(1.959964 * 0.01, rel=1e-4)
     assert left[Cause.PRIVACY] == 0.0
     assert left[Cause.BINNING] < 1e-9
+
+
+def test_what_is_enough_already_is_not_searched() -> None:
+    within = _Range(smallest=5.0, largest=1000.0, start=10.0, step=2.0, whole=True)
+    assert _crossing(lambda number: -1.0, 5.0, within) == 5.0
+    # An error that falls as 1 / n meets 1 / 50 at 50.
+    assert _crossing(lambda number: log(50.0 / number), 5.0, within) == 50
+
+
+def test_where_no_epsilon_does_the_largest_other_cause_is_named() -> None:
+    """Two cells hide where scores lie, whatever the noise."""
+    request = SurveyRequest(
+        privacy=Privacy.LOCAL, epsilon=Fraction(1), clients=20_000, height=1, fanout=2
+    )
+    with pytest.raises(TargetImpossible, match=r"no epsilon up to \d+ brings roc_auc") as error:
+        epsilon_needed(request, Target("roc_auc", 0.02))
+    assert "alone leaves" in str(error.value)

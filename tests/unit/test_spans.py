@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedassay import ScoreHistogram, TooCoarse, metrics
-from fedassay.metrics.spans import clear_spikes, possible_below, possible_pairs, spans
+from fedassay.metrics.range_noise import RangeNoise
+from fedassay.metrics.spans import _groups, clear_spikes, possible_below, possible_pairs, spans
 from fedassay.noise import DenseNoise
 
 Floats = npt.NDArray[np.float64]
@@ -147,3 +148,23 @@ def test_a_ratio_far_below_both_neighbours_may_lean_either_way() -> None:
     """Both steps alike: nothing to divide by, and no warning."""
     dip = three([1000.0] * 3, [1e9, 1000.0, 1e9])
     assert spans(dip).openness[1] == pytest.approx((1e6 - 1.0) / (1e6 + 1.0), rel=1e-12)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), min_size=1, max_size=30),
+    st.sampled_from([0.0, 1e-9]),
+)
+def test_a_group_ends_as_soon_as_it_has_sixteen_of_both_classes(
+    counts: list[tuple[int, int]], noise_sd: float
+) -> None:
+    """Bucket by bucket; what is left at the end joins the last group. With noise and without."""
+    expected, held = [0], [0, 0]
+    for bucket, both in enumerate(counts):
+        held = [sum(pair) for pair in zip(held, both, strict=True)]
+        # Noise of 1e-9 is three of them away from an exact 16.
+        if min(held) >= 16 + 1e-7 * (noise_sd > 0):
+            expected.append(bucket + 1)
+            held = [0, 0]
+    expected = expected[:-1] if len(expected) > 1 else expected
+    table = np.array(counts, dtype=float).T
+    assert _groups(table, RangeNoise(noise_sd, None)).tolist() == expected

@@ -29,6 +29,7 @@ from fedassay.mechanisms import Polya
 from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation.simulate import tally_clients
 from fedassay.survey_json import survey_from_json
+from fedassay.survey_moments import SiteMoments
 from fedassay.tally import TallyBuilder
 from fedassay.tally_file import KeptTally
 from fedassay.wire import Report
@@ -281,3 +282,23 @@ def test_what_a_site_is_promised_names_nobody_to_trust() -> None:
         "adds the whole noise to its own counts, so that it holds whoever sees its report and "
         "whatever other sites and the server do."
     )
+
+
+def test_a_survey_that_saw_no_site_says_how_to_ask_for_some() -> None:
+    survey = small_survey()
+    found = Assessment(survey, Tally.zero(survey), DecodeOptions())
+    assert found.exact is None
+    for ask in (found.plot_sites, lambda: found.heterogeneity("roc_auc")):
+        with pytest.raises(
+            SettingInvalid, match=r"of single sites under secure privacy .*site-moments"
+        ):
+            ask()
+
+
+def test_sums_of_moments_have_no_forest_plot() -> None:
+    survey = replace(small_survey(minimum_reports=20), moments=SiteMoments())
+    found = Assessment(survey, Tally.zero(survey), DecodeOptions())
+    with pytest.raises(
+        SettingInvalid, match=r"only sums of moments are known\. Ask with privacy site"
+    ):
+        found.plot_sites()

@@ -121,6 +121,7 @@ def test_calibration_buckets_are_the_guideline() -> None:
 @pytest.mark.parametrize("call", [
     lambda: Case(Privacy.LOCAL, 0),
     lambda: Case(Privacy.LOCAL, 10, -1.0),
+    lambda: Case(Privacy.SITE, 10).model,
     lambda: theory.threshold_buckets(Case(Privacy.SECURE, 10)),
     lambda: theory.best_height(Case(Privacy.SECURE, 10)),
     lambda: theory.auc_well_behaved(0),

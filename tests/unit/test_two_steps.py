@@ -23,7 +23,7 @@ from fedassay.examples import FloatArray, IntArray
 from fedassay.mechanisms import RandomizedResponse, UnitKind
 from fedassay.noise import DenseNoise
 from fedassay.survey_steps import FirstOfTwo, SecondOfTwo
-from fedassay.two_steps import check_pair, decode_two
+from fedassay.two_steps import as_counted, check_pair, decode_two
 from tests.steps import CUTS, WEIGHTS, first_local, first_shared, second_local, second_shared
 from tests.surveys import small_survey
 
@@ -486,3 +486,18 @@ def test_a_second_survey_is_not_read_alone() -> None:
         Assessment(second, tally, OPTIONS)
     with pytest.raises(SurveyMismatch):
         check_pair(small_survey(), second)
+
+
+def test_leaves_stay_where_the_second_survey_has_no_cells_of_its_own() -> None:
+    leaves = ScoreHistogram(np.arange(LEAVES + 1) / LEAVES, np.ones((2, LEAVES)))
+    assert as_counted(small_survey(LEAVES), leaves) is leaves
+
+
+def test_leaves_without_noise_of_their_own_are_read_by_the_cells() -> None:
+    """Nothing says that they are lumpy: a smooth curve through the cells it is."""
+    leaves = ScoreHistogram(np.arange(LEAVES + 1) / LEAVES, np.arange(12.0).reshape(2, LEAVES))
+    second = second_local(first_local())
+    assert isinstance(second.hierarchy, CutLevels)
+    starts = sorted({start for level in second.hierarchy.cuts for row in level for start in row})
+    by_cell = as_counted(second, leaves)
+    assert by_cell.counts.tolist() == np.add.reduceat(leaves.counts, starts, axis=1).tolist()

@@ -80,3 +80,18 @@ def test_widths_are_read_by_their_names_in_python() -> None:
 def test_a_spread_of_nothing_is_refused() -> None:
     with pytest.raises(SettingInvalid, match="tau must be above 0"):
         fedassay.plan(clients=12, examples=6000, tau=0.0)
+
+
+def test_two_sites_see_no_spread_and_foretell_nothing() -> None:
+    needs = validation_needs(SurveyRequest(clients=2, examples=1000, auc=0.8), tau=1e-6)
+    assert needs.sites is not None
+    assert (needs.sites.to_see, needs.sites.prediction) == (None, None)
+    assert "no number of sites would show it" in str(needs.sites)
+    assert "A new site" not in str(needs.sites)
+    assert "A new site" in str(validation_needs(TWELVE).sites)
+
+
+def test_a_width_that_no_number_of_rows_reaches_is_told() -> None:
+    needs = validation_needs(TWELVE, widths=IntervalWidths(c_statistic=1e-9))
+    assert needs.rows == {}
+    assert needs.obstacle != ""

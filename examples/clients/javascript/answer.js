@@ -10,19 +10,25 @@ const OPTIONS = {
   "client-id": { type: "string" },
   label: { type: "string", default: "label" },
   score: { type: "string", default: "score" },
+  "second-score": { type: "string" },
+  "group-column": { type: "string" },
 };
 
 /** Rows of a plain CSV file with a header: numbers, no quotes. */
-function readExamples(text, { label, score }) {
+function readExamples(text, columns) {
   const [header, ...lines] = text.trim().split(/\r?\n/);
   const names = header.split(",");
-  const [labelAt, scoreAt] = [label, score].map((name) => {
-    if (!names.includes(name)) throw new Refused(`there is no column ${JSON.stringify(name)}`);
+  const wanted = [columns.label, columns.score, columns["second-score"], columns["group-column"]];
+  const places = wanted.map((name) => {
+    if (name !== undefined && !names.includes(name)) {
+      throw new Refused(`there is no column ${JSON.stringify(name)}`);
+    }
     return names.indexOf(name);
   });
   return lines.map((line) => {
     const values = line.split(",");
-    return { label: number(values[labelAt]), score: number(values[scoreAt]) };
+    const [label, score, second, group] = places.map((place) => values[place]);
+    return { label: number(label), score: number(score), second: number(second), group };
   });
 }
 

@@ -8,16 +8,24 @@ import { Refused, check } from "./refused.js";
 import { examplesOfStep } from "./steps.js";
 import { MOST_BLOCK_BYTES, REPORT_ID_BYTES, encodeRows, join } from "./wire.js";
 
+export { Account } from "./account.js";
 export { fraction } from "./fraction.js";
+export { answerOnce, textStore } from "./outbox.js";
 export { Refused } from "./refused.js";
 export { answersStep } from "./steps.js";
 export { readSurvey } from "./survey.js";
+
+// Several times what the planner chooses: more tells more of a row, and measures nothing better.
+const MOST_LEAVES = 8192;
+// No client answers a survey that spends more, whatever its owner says: e^10 is 22,026 to 1.
+const CEILING = { top: 10n, bottom: 1n };
 
 /**
  * All that may leave this client: the bytes of a report file.
  *
  * @param survey what `readSurvey` gave
- * @param examples a list of { label: 0 or 1, score: from 0 to 1 }
+ * @param examples a list of { label: 0 or 1, score: from 0 to 1 }, with `second`, the score of
+ *   the second model, where the survey asks for two, and `group` where it tells groups apart
  * @param limits { largestEpsilon: a fraction, smallestCohort: 1, modelDigests: [] };
  *   an empty list of digests accepts any model
  * @param options { clientId, charge, dice }: `charge(survey)` is where a client that keeps
@@ -26,6 +34,7 @@ export { readSurvey } from "./survey.js";
 export async function answer(survey, examples, limits, { clientId, charge, dice } = {}) {
   checkLimits(survey, limits);
   check(survey.isLocal, "this client answers local surveys; this one needs secure aggregation");
+  check(survey.leaves <= MOST_LEAVES, `this client answers surveys of at most ${MOST_LEAVES} cells`);
   examples.forEach((example, i) => hitOf(survey, example, i));
   const hasId = typeof clientId === "string" && !HALF_A_CHARACTER.test(clientId);
   check(!survey.policy.byHash || hasId, "this survey draws a client's level from its id; found none");
@@ -52,6 +61,7 @@ export function checkLimits(survey, { largestEpsilon, smallestCohort = 1, modelD
   );
   // Without a limit there is no client to protect: it must be given.
   check(largestEpsilon, "say the largest epsilon that a survey may spend");
+  check(!isAbove(largestEpsilon, CEILING), "a client's largest epsilon is at most 10");
   if (survey.epsilon === null || isAbove(survey.totalEpsilon, largestEpsilon)) {
     const { top, bottom } = largestEpsilon;
     throw new Refused(`this client spends at most epsilon ${top}/${bottom} on a survey`);
@@ -63,10 +73,20 @@ export function checkLimits(survey, { largestEpsilon, smallestCohort = 1, modelD
 }
 
 /** Where an example counts: label * leaves + leaf. Messages withhold its values. */
-function hitOf({ edges }, { label, score }, i) {
+function hitOf({ edges, second: secondEdges, groups, leaves }, { label, score, second, group }, i) {
   check(label === 0 || label === 1, `labels must be 0 or 1; item ${i + 1} is not`);
-  check(score >= 0 && score <= 1, `scores must lie in [0, 1]; item ${i + 1} does not`);
-  return label * (edges.length - 1) + cellOfScore(edges, score);
+  check(isScore(score), `scores must lie in [0, 1]; item ${i + 1} does not`);
+  let leaf = cellOfScore(edges, score);
+  if (secondEdges !== null) {
+    check(isScore(second), `second scores must lie in [0, 1]; item ${i + 1} does not`);
+    leaf = leaf * (secondEdges.length - 1) + cellOfScore(secondEdges, second);
+  }
+  if (groups !== null) leaf += groups.partOf(group) * (edges.length - 1);
+  return label * leaves + leaf;
+}
+
+function isScore(score) {
+  return typeof score === "number" && score >= 0 && score <= 1;
 }
 
 /** The level that a public hash of the survey and the client's id points to. */
@@ -89,7 +109,7 @@ export function levelOfWord({ policy }, word) {
 
 /** One report for each unit, in random order, gathered into one or more blocks per level. */
 function messages(survey, hits, givenLevel, dice) {
-  const leaves = survey.edges.length - 1;
+  const { leaves } = survey;
   let sent = hits.length > 0 ? hits : [-1];
   // Where a client is the unit it sends one report, on one of its examples, whatever it holds.
   if (survey.unit === "client") sent = [sent[dice.below(sent.length)]];

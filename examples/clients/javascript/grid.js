@@ -26,6 +26,28 @@ export function edgesOf(grid) {
   return edges;
 }
 
+/** The cells of one model's scores, or of two models' of the same rows: { edges, second, cells }. */
+export function gridOf(grid) {
+  if (grid?.kind !== "pair") {
+    const edges = edgesOf(grid);
+    return { edges, second: null, cells: edges.length - 1 };
+  }
+  exactly(grid, ["kind", "names", "first", "second"], "grid");
+  const { names } = grid;
+  check(
+    Array.isArray(names) && names.length === 2 && names[0] !== names[1] && names.every(isModelName),
+    "two models have two names of 1 to 40 letters, digits, dots, dashes or underscores",
+  );
+  const [edges, second] = [edgesOf(grid.first), edgesOf(grid.second)];
+  const cells = (edges.length - 1) * (second.length - 1);
+  check(cells <= MOST_CELLS, `a pair of grids has at most ${MOST_CELLS} cells together`);
+  return { edges, second, cells };
+}
+
+function isModelName(name) {
+  return typeof name === "string" && /^[A-Za-z0-9_.-]{1,40}$/.test(name);
+}
+
 /** The cell that a score in [0, 1] falls into. */
 export function cellOfScore(edges, score) {
   let [low, high] = [0, edges.length - 1];

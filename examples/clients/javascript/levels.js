@@ -18,6 +18,7 @@ export function levelsOf(hierarchy, leaves) {
     case "cuts":
       return chosenLevels(hierarchy, leaves);
   }
+  check(hierarchy?.kind !== "pair", "margins of two models are answered with the fedassay package, not here");
   throw new Refused("levels are a tree, interleaved or cuts");
 }
 

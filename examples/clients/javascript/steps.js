@@ -10,7 +10,7 @@ const WHOLE = { top: 1n, bottom: 1n };
 const MOST_SHARED_LEVELS = 4;
 
 /** Read the place of a survey: { isFirst, totalEpsilon, share, first }; null where it stands alone. */
-export function stepOf(content, { privacy, epsilon, hierarchy, levels }) {
+export function stepOf(content, { privacy, epsilon, hierarchy, levels, inGroups }) {
   const step = content === undefined ? null : readStep(content);
   if (step !== null) {
     checkSpent(step, epsilon, privacy === "local");
@@ -20,7 +20,7 @@ export function stepOf(content, { privacy, epsilon, hierarchy, levels }) {
     );
   }
   check(
-    (hierarchy.kind === "cuts") === (step !== null && !step.isFirst),
+    (hierarchy.kind === "cuts") === (step !== null && !step.isFirst) || inGroups,
     "levels are chosen for the second of two surveys, and only for that",
   );
   check(

@@ -2,7 +2,8 @@
 import { parseCanonical, canonical } from "./canonical.js";
 import { boolean, exactly, wholeNumber } from "./fields.js";
 import { add, cumulated, fraction, isAbove } from "./fraction.js";
-import { edgesOf } from "./grid.js";
+import { gridOf } from "./grid.js";
+import { groupsOf } from "./groups.js";
 import { levelsOf } from "./levels.js";
 import { mechanismOf } from "./mechanisms.js";
 import { Refused, check } from "./refused.js";
@@ -10,6 +11,8 @@ import { sha256 } from "./platform.js";
 import { stepOf } from "./steps.js";
 
 const FORMAT = "fedassay.survey/2";
+const MERGING = "fedassay.survey/3";
+const ELSEWHERE = "answered with the fedassay package, not here";
 const FIELDS = [
   "format", "privacy", "grid", "hierarchy", "level_policy", "mechanisms", "unit",
   "minimum_reports", "colluders", "allow_empty", "model_digest",
@@ -21,13 +24,18 @@ const MOST_EXAMPLES = 2 ** 20;
 /** Read and check a survey file's bytes; resolves to what a client needs to answer it. */
 export async function readSurvey(bytes) {
   const content = parseCanonical(bytes);
+  check(content?.format !== MERGING, `exact sums with a smallest cell are ${ELSEWHERE}`);
   check(content?.format === FORMAT, `expected format "${FORMAT}"`);
-  check(content.privacy !== "site", "site privacy is answered with the fedassay package, not here");
-  exactly(content, Object.hasOwn(content, "step") ? [...FIELDS, "step"] : FIELDS, "survey");
+  check(content.privacy !== "site", `site privacy is ${ELSEWHERE}`);
+  check(!Object.hasOwn(content, "moments"), `moments of sites are ${ELSEWHERE}`);
+  const optional = ["step", "groups"].filter((name) => Object.hasOwn(content, name));
+  exactly(content, [...FIELDS, ...optional], "survey");
   const fitting = Object.keys(MECHANISMS).find((privacy) => privacy === content.privacy);
   check(fitting, '"privacy" is one of secure, distributed, local');
-  const edges = edgesOf(content.grid);
-  const levels = levelsOf(content.hierarchy, edges.length - 1);
+  const grid = gridOf(content.grid);
+  const groups = groupsOf(content.groups);
+  const leaves = grid.cells * (groups?.parts ?? 1);
+  const levels = levelsOf(content.hierarchy, leaves);
   const minimumReports = wholeNumber(content.minimum_reports, 1, MOST_CLIENTS, "minimum_reports");
   const colluders = wholeNumber(content.colluders, 0, minimumReports - 1, "colluders");
   const allowEmpty = boolean(content.allow_empty, "allow_empty");
@@ -46,18 +54,23 @@ export async function readSurvey(bytes) {
   );
   const policy = levelPolicy(content.level_policy, levels.length);
   checkLevels(content, policy, levels.length);
+  checkPair(content, policy, levels.length);
   check(
     content.privacy !== "distributed" || minimumReports >= 2,
     "distributed noise needs minimum_reports of at least 2",
   );
   const epsilon = epsilonOf(mechanisms, policy);
   const { privacy, hierarchy } = content;
-  const step = stepOf(content.step, { privacy, epsilon, hierarchy, levels: levels.length });
+  const inGroups = groups !== null;
+  const step = stepOf(content.step, { privacy, epsilon, hierarchy, levels: levels.length, inGroups });
   return {
     content,
     fingerprint: await sha256(new TextEncoder().encode(canonical(content))),
     isLocal: content.privacy === "local",
-    edges,
+    edges: grid.edges,
+    second: grid.second,
+    groups,
+    leaves,
     levels: levels.map((level, k) => ({ ...level, mechanism: mechanisms[k] })),
     policy,
     unit: content.unit.kind,
@@ -104,8 +117,18 @@ function checkLevels(content, policy, levels) {
   );
 }
 
+/** Two models are asked for by joint cells: whoever reports on one margin tells nothing of the pair. */
+function checkPair(content, policy, levels) {
+  const isPlain = policy.everyLevel && levels === 1 && content.hierarchy.kind === "tree";
+  const isAlone = content.step === undefined && content.groups === undefined;
+  check(
+    content.grid.kind !== "pair" || (isPlain && isAlone),
+    "two models are asked for by joint cells, in one survey without groups",
+  );
+}
+
 function checkUnit(unit) {
-  check(unit?.kind !== "patient", "unit patient is answered with the fedassay package, not here");
+  check(unit?.kind !== "patient", `unit patient is ${ELSEWHERE}`);
   exactly(unit, ["kind", "max_examples"], "unit");
   check(["example", "client"].includes(unit.kind), '"kind" is one of example, client');
   wholeNumber(unit.max_examples, 1, MOST_EXAMPLES, "max_examples");

@@ -3,6 +3,7 @@ import { check } from "./refused.js";
 
 export const REPORT_ID_BYTES = 16;
 export const MOST_BLOCK_BYTES = 2 ** 22;
+export const HEADER_FINGERPRINT = 8;
 const HEADER_BYTES = 60;
 const CRC_BYTES = 4;
 const ALL_LEVELS = 255;
@@ -35,7 +36,7 @@ function encode({ encoding, level, fingerprint, reportId, items }, body) {
   const view = new DataView(bytes.buffer);
   bytes.set(MAGIC, 0);
   bytes.set([VERSION, encoding, level, 0], 4);
-  bytes.set(fingerprint, 8);
+  bytes.set(fingerprint, HEADER_FINGERPRINT);
   bytes.set(reportId, 40);
   view.setUint32(56, items, true);
   bytes.set(body, HEADER_BYTES);
@@ -53,7 +54,7 @@ export function checkMessage(bytes, survey) {
   check(MAGIC.every((each, i) => bytes[i] === each), "a report begins with FASR");
   check(version === VERSION, `this client knows report version ${VERSION}`);
   check(
-    survey.fingerprint.every((each, i) => bytes[8 + i] === each),
+    survey.fingerprint.every((each, i) => bytes[HEADER_FINGERPRINT + i] === each),
     "the report answers another survey",
   );
   check(reserved === 0, "the header's reserved byte is 0");

@@ -66,10 +66,9 @@ def group_counts(assessment: Assessment) -> GroupCounts:
             "new_survey (--groups)."
         )
     require_enough(survey, tally)
-    if survey.smallest_cell:
-        seen = published(survey, tally)
-        if isinstance(seen, GroupedTally):
-            return _merged_counts(assessment, seen, survey.groups)
+    seen = published(survey, tally)
+    if isinstance(seen, GroupedTally):
+        return _merged_counts(assessment, seen, survey.groups)
     parts = survey.groups.parts
     if survey.is_exact:
         leaves = tally.per_level(survey)[-1].astype(np.float64)

@@ -43,12 +43,6 @@ class LogisticFit:
     inverse: FloatArray
     """The inverse of the information H."""
 
-    def influence(self, features: FloatArray) -> FloatArray:
-        """How each parameter moves with one more row, parameter x label x point."""
-        moved = self.inverse @ features
-        p = self.probabilities
-        return np.stack([-moved * p, moved * (1.0 - p)], axis=1)
-
 
 def fit_logistic(
     features: FloatArray,

@@ -29,6 +29,11 @@ class RangeNoise:
     covariances: FloatArray | None
     """Of the counts below any two edges, label x edge x edge; None where counts are independent."""
 
+    @property
+    def is_zero(self) -> bool:
+        """Whether there is none."""
+        return self.each_sd == 0.0 and self.covariances is None
+
     def sd(self, label: int, start: int, stop: int) -> float:
         """Of the sum of one class's buckets from `start` up to before `stop`."""
         if self.covariances is None:

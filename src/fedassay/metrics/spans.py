@@ -95,11 +95,10 @@ def clear_spikes(histogram: ScoreHistogram) -> FloatArray:
 
 def _groups(counts: FloatArray, noise: RangeNoise) -> IntArray:
     """Where groups of buckets begin that have enough of both classes to compare."""
+    if noise.is_zero and (counts >= 0.0).all():
+        return _exact_groups(counts)
     starts, negatives, positives = [0], 0.0, 0.0
-    # A fine grid is mostly empty; with noise no bucket is, so that all are looked at.
-    filled = np.flatnonzero(counts.any(axis=0))
-    rows = zip(filled.tolist(), *counts[:, filled].tolist(), strict=True)
-    for bucket, n, p in rows:
+    for bucket, (n, p) in enumerate(counts.T.tolist()):
         negatives += n
         positives += p
         if negatives < FEW or positives < FEW:
@@ -110,6 +109,20 @@ def _groups(counts: FloatArray, noise: RangeNoise) -> IntArray:
             negatives = positives = 0.0
     # What is left at the end is not enough: it belongs to the last group.
     if len(starts) > 1:
+        starts.pop()
+    return np.array(starts)
+
+
+def _exact_groups(counts: FloatArray) -> IntArray:
+    """The same without noise, where each bucket's group ends is known for all buckets at once."""
+    below = np.pad(np.cumsum(counts, axis=1), ((0, 0), (1, 0)))
+    ends = np.max([np.searchsorted(each, each[:-1] + FEW) for each in below], axis=0).tolist()
+    starts, at, buckets = [], 0, len(ends)
+    while at < buckets:
+        starts.append(at)
+        at = ends[at]
+    # What is left at the end is not enough: it belongs to the last group.
+    if at > buckets and len(starts) > 1:
         starts.pop()
     return np.array(starts)
 

@@ -106,9 +106,7 @@ def oe_ratio(histogram: ScoreHistogram) -> Estimate:
         value,
         gradient,
         binning_bound=_furthest(histogram.total_positives, value, low, high),
-        binning_sd=(hypot(sqrt(loose), pieced.doubt(pieced.scores)) + bend / 3.0)
-        * value
-        / expected,
+        binning_sd=loose * value / expected,
         shape=Shape.LOG,
     )
 
