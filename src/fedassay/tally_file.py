@@ -144,6 +144,9 @@ class KeptTally:
 
     def to_bytes(self) -> bytes:
         """The file's content."""
+        return b"".join(self._parts())
+
+    def _parts(self) -> list[bytes]:
         sites = self.tally.sites
         seen = {"sites": list(sites)} if sites else {}
         header = canonical(
@@ -167,7 +170,7 @@ class KeptTally:
         digest = hashlib.sha256()
         for part in parts:
             digest.update(part)
-        return b"".join([*parts, digest.digest()])
+        return [*parts, digest.digest()]
 
     @classmethod
     def from_bytes(cls, data: bytes, *, where: str = "tally") -> "KeptTally":
@@ -176,7 +179,7 @@ class KeptTally:
 
     def save(self, path: Path) -> int:
         """Write the file, whole or not at all, for its owner alone; returns how many bytes."""
-        return write_whole(path, self.to_bytes())
+        return write_whole(path, *self._parts())
 
     @classmethod
     def load(cls, path: Path) -> "KeptTally":
@@ -197,6 +200,16 @@ def is_tally_file(path: Path) -> bool:
             return stream.read(len(MAGIC)) == MAGIC
     except OSError:
         return False
+
+
+def file_digest(path: Path) -> str:
+    """The checksum that a tally file ends with, in hexadecimal; it tells it from all others."""
+    try:
+        with path.open("rb") as stream:
+            stream.seek(-_DIGEST_BYTES, os.SEEK_END)
+            return stream.read().hex()
+    except OSError as error:
+        raise FileInvalid(f"{path}: cannot be read ({error.strerror}). Check the path.") from error
 
 
 def _read(stream: BinaryIO, size: int, where: str) -> KeptTally:

@@ -22,9 +22,11 @@ from fedassay.cli.promise import (
 )
 from fedassay.cli.survey import SurveyArgument
 from fedassay.client import rows_counted
+from fedassay.engines.base import RowCounter
 from fedassay.engines.departure import Departure, slot_seconds
 from fedassay.engines.kept_answers import KeptAnswers
 from fedassay.engines.report_files import answer_counts_file, answer_file, read_messages
+from fedassay.engines.spark import answer_spark
 from fedassay.errors import FedassayError, SettingInvalid, SurveyRepeated
 from fedassay.files import write_whole
 from fedassay.randomness import SystemRandomness
@@ -40,8 +42,15 @@ def answer(
     survey_file: SurveyArgument,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Report file.")],
     file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="This client's scored table.")
+        str | None, typer.Argument(metavar="FILE", help="This client's scored table.")
     ] = None,
+    engine: Annotated[
+        RowCounter,
+        typer.Option(
+            help="What counts the rows; for spark FILE is also a folder, an address or a table's "
+            "name."
+        ),
+    ] = RowCounter.PLAIN,
     counts: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Instead of a table: counts by the query of `sql`."),
@@ -97,6 +106,8 @@ def answer(
       fedassay answer survey.json scores.csv --scores 'p*' --label y -o report.fa
 
       fedassay answer survey.json --counts counts.csv -o report.fa
+
+      fedassay answer survey.json scored/ --engine spark -o report.fa
     """
     given = _given(file, counts)
     voice = Voice(as_json, quiet)
@@ -117,11 +128,6 @@ def answer(
         decimal=decimal,
     )
     if is_class_survey(survey_file):
-        refuse(
-            {"--score": score, "--counts": counts, "--client-id": client_id,
-             "--group-column": group_column, "--positive": positive},
-            "a survey of classes is answered from columns of probabilities (--scores)",
-        )  # fmt: skip
         answer_class_survey(
             ClassAnswer(
                 survey_file=survey_file,
@@ -139,16 +145,20 @@ def answer(
                 output=output,
                 again=again,
                 force=force,
+                of_one_score={
+                    "--score": score,
+                    "--counts": counts,
+                    "--client-id": client_id,
+                    "--group-column": group_column,
+                    "--positive": positive,
+                    "--engine": engine is not RowCounter.PLAIN,
+                },
             ),
             voice,
         )
         return
     survey = load_survey(survey_file)
-    if scores is not None:
-        raise SettingInvalid(
-            "--scores is for surveys of more than two classes; this one asks for one score. Use "
-            "--score COL."
-        )
+    refuse({"--scores": scores}, "this survey asks for one score, by --score COL")
     policy = agreed_policy(
         survey,
         smallest_cohort=smallest_cohort,
@@ -181,6 +191,16 @@ def answer(
         made, rows = answer_counts_file(
             survey,
             counts,
+            randomness=SystemRandomness(),
+            policy=policy,
+            client_id=client_id,
+            account=account,
+        )
+    elif engine is RowCounter.SPARK:
+        made, rows = answer_spark(
+            survey,
+            file or "",
+            tables.as_named(),
             randomness=SystemRandomness(),
             policy=policy,
             client_id=client_id,
@@ -230,14 +250,14 @@ def answer(
     voice.result(_content(output, survey, content, rows=rows, counted=counted))
 
 
-def _given(file: Path | None, counts: Path | None) -> Path:
+def _given(file: str | None, counts: Path | None) -> Path:
     """The one file that the answer is made of."""
     if (file is None) == (counts is None):
         raise SettingInvalid(
             "an answer is made of one scored table, or of counts by the query of fedassay sql; "
             f"found {'neither' if file is None else 'both'}. Pass FILE, or --counts FILE."
         )
-    return file or counts or Path()
+    return Path(file or counts or "")
 
 
 def _send_again(earlier: bytes, output: Path, voice: Voice, *, force: bool) -> None:

@@ -1,5 +1,6 @@
 """`fedassay answer` to a survey of classes: one client's report about all parts, made once."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from fedassay.classes.rows import chosen_columns
 from fedassay.classes.survey_file import class_fingerprint, load_class_survey
 from fedassay.classes.table import read_class_cohort
 from fedassay.cli.accounts import ReceiptKeeper, files_of
+from fedassay.cli.class_files import refuse
 from fedassay.cli.columns import TableOptions
 from fedassay.cli.console import out, plain, progress
 from fedassay.cli.outputs import Voice, check_output
@@ -38,10 +40,16 @@ class ClassAnswer:
     output: Path
     again: bool
     force: bool
+    of_one_score: Mapping[str, object]
+    """Options that are about one score, and what was given for each."""
 
 
 def answer_class_survey(asked: ClassAnswer, voice: Voice) -> None:
     """Make one client's report about all parts, once, and keep it."""
+    refuse(
+        asked.of_one_score,
+        "a survey of classes is answered from columns of probabilities (--scores)",
+    )
     survey, account = load_class_survey(asked.survey_file), asked.account
     if not (voice.as_json or voice.quiet):
         out.print(survey.guarantee.sentence(), markup=False)

@@ -1,5 +1,6 @@
 """A survey of classes and what comes of it, as files: made, shown, and its figures."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ CLASS_SURVEY_SHOWN_FORMAT = "fedassay.class-survey-shown/1"
 CLASSES_SHOWN_FORMAT = "fedassay.classes-shown/1"
 
 
-def refuse(given: dict[str, object], why: str) -> None:
+def refuse(given: Mapping[str, object], why: str) -> None:
     """Raise for the first option that was given and does not go with classes."""
     for option, value in given.items():
         if value:

@@ -12,7 +12,8 @@ from fedassay.classes.survey_file import class_fingerprint, load_class_survey
 from fedassay.cli.classes import say_classes
 from fedassay.cli.console import err, plain, progress
 from fedassay.cli.outputs import Voice, check_output
-from fedassay.engines.report_files import Collected, collect, report_files
+from fedassay.engines.report_files import collect, report_files
+from fedassay.engines.unfinished import Collected
 from fedassay.errors import FileInvalid, SurveyMismatch, TooFewReports
 from fedassay.tally_file import State
 
