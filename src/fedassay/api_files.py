@@ -20,6 +20,7 @@ from fedassay.engines.report_files import read_messages, report_files, site_name
 from fedassay.errors import FileInvalid, NoRows, SettingInvalid
 from fedassay.files import as_path, read_object
 from fedassay.paired.assessment import PAIRED_FORMAT, PairedAssessment
+from fedassay.shuffler import Shuffler
 from fedassay.survey import SURVEY_FORMATS, Survey
 from fedassay.survey_json import load_survey
 from fedassay.tally import Tally, TallyBuilder
@@ -80,10 +81,7 @@ def load_assessment(path: str | Path) -> Assessment | PairedAssessment | ClassAs
 
 def tally_of(survey: Survey, answers: Iterable[AnyAnswer] | Mapping[str, AnyAnswer]) -> Tally:
     """Add up answers, their bytes or their files; a bad one raises."""
-    if isinstance(answers, Answer | bytes | str | Path) or not isinstance(answers, Iterable):
-        raise SettingInvalid(
-            f"answers come as a list of them; found {shown(type(answers))}. Write [answer]."
-        )
+    _check_listed(answers)
     builder = TallyBuilder(Tally.zero(survey), survey)
     named = answers.items() if isinstance(answers, Mapping) else ((None, each) for each in answers)
     for name, each in named:
@@ -97,9 +95,42 @@ def tally_of(survey: Survey, answers: Iterable[AnyAnswer] | Mapping[str, AnyAnsw
     return tally
 
 
+def shuffle_answers(survey: Survey | str | Path, answers: Iterable[AnyAnswer]) -> Answer:
+    """Mix answers to a shuffled survey: one batch, which `tally_answers` then takes.
+
+    A repeated, foreign or malformed report raises, and so does too small a crowd. Run it where
+    no data scientist works: whoever sees the answers too knows who sent which.
+
+    Guarantee: that of `survey.guarantee`, towards everybody who sees the batch and no answer.
+
+    >>> import fedassay
+    >>> survey = fedassay.new_survey(
+    ...     privacy="shuffled", epsilon=1, clients=40, minimum_reports=30, height=1
+    ... )
+    >>> answers = [fedassay.answer(survey, [i % 2], [i / 40]) for i in range(40)]
+    >>> batch = fedassay.shuffle_answers(survey, answers)
+    >>> batch.reports, fedassay.tally_answers(survey, [batch]).survey.minimum_reports
+    (40, 30)
+    """
+    asked = survey_of(survey)
+    shuffler = Shuffler(asked)
+    _check_listed(answers)
+    for each in answers:
+        for message, _ in _messages_of(each, asked):
+            shuffler.add(message)
+    return Answer(shuffler.batch())
+
+
 def survey_of(survey: Survey | str | Path) -> Survey:
     """A survey, or the one in a file."""
     return survey if isinstance(survey, Survey) else load_survey(as_path(survey))
+
+
+def _check_listed(answers: object) -> None:
+    if isinstance(answers, Answer | bytes | str | Path) or not isinstance(answers, Iterable):
+        raise SettingInvalid(
+            f"answers come as a list of them; found {shown(type(answers))}. Write [answer]."
+        )
 
 
 def _messages_of(each: object, survey: Survey) -> Iterator[tuple[Message, str | None]]:

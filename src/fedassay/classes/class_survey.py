@@ -281,6 +281,11 @@ def build_part(
     >>> part.survey.epsilon, part.client_fraction
     (Fraction(1, 5), None)
     """
+    if request.privacy is Privacy.SHUFFLED:
+        raise SettingInvalid(
+            "the parts of a survey of several classes are answered one by one, and a shuffler's "
+            "crowd is that of one survey; found shuffled privacy. Choose another model."
+        )
     epsilon = request.epsilon or (Fraction(1) if request.privacy.spends_epsilon else None)
     asked = replace(
         request,

@@ -73,6 +73,8 @@ def new_survey(
     colluders: options.ColludersOption = 0,
     smallest_cell: options.SmallestCellOption = None,
     sum_only: options.SumOnlyOption = False,
+    delta: options.DeltaOption = None,
+    largest_local_epsilon: options.LargestLocalOption = None,
     site_moments: options.SiteMomentsOption = False,
     unit: options.UnitOption = UnitKind.EXAMPLE,
     max_examples: options.MaxExamplesOption = 1,
@@ -167,6 +169,10 @@ def new_survey(
             colluders=colluders,
             smallest_cell=smallest_cell,
             sum_only=sum_only,
+            delta=options.fraction_option(delta, "delta"),
+            largest_local_epsilon=options.fraction_option(
+                largest_local_epsilon, "the largest local epsilon"
+            ),
             site_moments=site_moments,
             allow_empty=allow_empty,
             level_by_hash=level_by_hash,

@@ -24,6 +24,7 @@ from fedassay.engines.bulk_tally import BulkBuilder
 from fedassay.engines.report_files import collect, report_files
 from fedassay.engines.unfinished import Collected, Unfinished
 from fedassay.errors import FileInvalid, SettingInvalid, SurveyMismatch, TooFewReports
+from fedassay.mechanisms import Privacy
 from fedassay.paired.assessment import PairedAssessment
 from fedassay.planning.request import Preset, check_buckets, check_thresholds
 from fedassay.planning.search import decode_options_for
@@ -298,7 +299,8 @@ def _collected(kept: KeptTally, reports: list[Path], place: Path) -> tuple[KeptT
     """The tally with the reports in it, and what became of them."""
     builder = BulkBuilder(kept.tally, kept.survey)
     paths = report_files(reports)
-    unfinished = Unfinished(place, builder) if kept.survey.is_local else None
+    is_local = kept.survey.privacy is Privacy.LOCAL
+    unfinished = Unfinished(place, builder) if is_local else None
     with progress("files", len(paths)) as advance:
         collected = collect(builder, paths, progress=advance, unfinished=unfinished)
     for complaint in collected.complaints:

@@ -23,6 +23,7 @@ from fedassay.errors import (
 )
 from fedassay.files import write_whole
 from fedassay.ledger.account import TableAccount
+from fedassay.mechanisms import Privacy
 from fedassay.patient_rows import limits_patients
 from fedassay.randomness import Randomness
 from fedassay.report_ids import REPORT_ID_BYTES
@@ -198,7 +199,7 @@ def collect(
         is_read = unfinished is not None and unfinished.is_read(path)
         if is_read:
             added: Iterator[FedassayError] = iter(())
-        elif isinstance(builder, BulkBuilder) and builder.survey.is_local:
+        elif isinstance(builder, BulkBuilder) and builder.survey.privacy is Privacy.LOCAL:
             added = _add_local_file(builder, path, collected, unfinished)
         else:
             added = _add_file(builder, path, name, collected)

@@ -28,6 +28,14 @@ def check_request(request: SurveyRequest) -> None:
             check_site_rows(request)
         case Privacy.LOCAL:
             _require_epsilon(request)
+        case Privacy.SHUFFLED:
+            _require_epsilon(request)
+            if request.minimum_reports is None and not (request.clients or request.examples):
+                raise SettingInvalid(
+                    "shuffled reports hide in a crowd of so many; found neither minimum_reports "
+                    "nor clients. Add minimum_reports=N (--minimum-reports N), the fewest that "
+                    "the shuffler passes on of any level."
+                )
 
 
 def check_site_rows(request: SurveyRequest) -> None:

@@ -91,6 +91,8 @@ def _colour(privacy: Privacy) -> str:
             return "tab:purple"
         case Privacy.LOCAL:
             return "tab:red"
+        case Privacy.SHUFFLED:
+            return "tab:orange"
 
 
 def _epsilon(request: SurveyRequest) -> Fraction:
@@ -108,4 +110,8 @@ def _like(request: SurveyRequest, privacy: Privacy, clients: int) -> SurveyReque
         preset=Preset.DEFAULT,
         minimum_reports=None,
         colluders=0,
+        delta=request.delta if privacy is Privacy.SHUFFLED else None,
+        largest_local_epsilon=request.largest_local_epsilon
+        if privacy is Privacy.SHUFFLED
+        else None,
     )
