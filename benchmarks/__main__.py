@@ -18,6 +18,7 @@ _TOPICS = (
     "encoding",
     "tallying",
     "reportfile",
+    "telemetry",
     "secagg",
     "simulation",
     "calibration",
@@ -32,10 +33,14 @@ def main() -> None:
     parser = ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a smaller run, printed only")
     parser.add_argument("--only", choices=_TOPICS, help="one topic, put into the page as it is")
+    parser.add_argument("--reports", type=int, help="with --only telemetry: how many reports")
     arguments = parser.parse_args()
     quick = arguments.quick
+    if arguments.reports and arguments.only != "telemetry":
+        parser.error("--reports sizes the topic telemetry; add --only telemetry")
     if arguments.only:
-        section = _measured(arguments.only, quick=quick)
+        size = {"reports": arguments.reports} if arguments.reports else {}
+        section = _measured(arguments.only, quick=quick, **size)
         print(section.markdown())
         if not quick:
             known = _PAGE.read_text(encoding="utf-8")
@@ -52,9 +57,9 @@ def main() -> None:
         _PAGE.write_text(text, encoding="utf-8")
 
 
-def _measured(topic: str, *, quick: bool) -> Section:
+def _measured(topic: str, *, quick: bool, **size: int) -> Section:
     """Measure one topic; its peers are imported only then."""
-    section: Section = import_module(f"benchmarks.{topic}").measure(quick=quick)
+    section: Section = import_module(f"benchmarks.{topic}").measure(quick=quick, **size)
     return section
 
 

@@ -202,7 +202,7 @@ def write_json(path: Path, content: Mapping[str, Any], *, mode: int = PRIVATE) -
     write_whole(path, json.dumps(content, allow_nan=False).encode() + b"\n", mode=mode)
 
 
-def write_whole(path: Path, content: bytes, *, mode: int = PRIVATE) -> int:
+def write_whole(path: Path, *content: bytes, mode: int = PRIVATE) -> int:
     """Write whole or not at all: a crash leaves the old file in place; returns how many bytes.
 
     Unless `mode` says otherwise, only the owner may read the file. A name that somebody
@@ -214,7 +214,7 @@ def write_whole(path: Path, content: bytes, *, mode: int = PRIVATE) -> int:
     try:
         handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
         with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
+            stream.writelines(content)
             stream.flush()
             os.fsync(stream.fileno())
         draft.replace(path)
@@ -225,7 +225,7 @@ def write_whole(path: Path, content: bytes, *, mode: int = PRIVATE) -> int:
         raise FileInvalid(
             f"{path}: cannot be written ({error.strerror}). Choose a folder you may write to."
         ) from error
-    return len(content)
+    return sum(map(len, content))
 
 
 def _sync_folder(folder: Path) -> None:

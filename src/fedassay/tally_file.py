@@ -32,7 +32,9 @@ import numpy as np
 from fedassay.decoding import require_enough
 from fedassay.errors import FileInvalid, SurveyMismatch, TallyClosed
 from fedassay.files import Fields, canonical, check_format, parse_json, write_whole
+from fedassay.mechanisms import Privacy
 from fedassay.report_ids import REPORT_ID_BYTES, ReportIds
+from fedassay.shuffler import BATCH_TAG_BYTES
 from fedassay.survey import MAX_CLIENTS, Survey
 from fedassay.survey_json import MAX_SURVEY_BYTES, survey_from_json
 from fedassay.tally import MOST_SITES, Tally
@@ -140,10 +142,18 @@ class KeptTally:
             )
         self.require_open()
         other.require_open()
+        if len(batches_in(self.survey, self.tally, other.tally)) > 1:
+            raise TallyClosed(
+                "a shuffled survey has one batch: two that overlap would tell the reports apart; "
+                "these tallies are of two. Keep the one whose batch came first."
+            )
         return KeptTally(self.survey, self.tally + other.tally)
 
     def to_bytes(self) -> bytes:
         """The file's content."""
+        return b"".join(self._parts())
+
+    def _parts(self) -> list[bytes]:
         sites = self.tally.sites
         seen = {"sites": list(sites)} if sites else {}
         header = canonical(
@@ -167,7 +177,7 @@ class KeptTally:
         digest = hashlib.sha256()
         for part in parts:
             digest.update(part)
-        return b"".join([*parts, digest.digest()])
+        return [*parts, digest.digest()]
 
     @classmethod
     def from_bytes(cls, data: bytes, *, where: str = "tally") -> "KeptTally":
@@ -176,7 +186,7 @@ class KeptTally:
 
     def save(self, path: Path) -> int:
         """Write the file, whole or not at all, for its owner alone; returns how many bytes."""
-        return write_whole(path, self.to_bytes())
+        return write_whole(path, *self._parts())
 
     @classmethod
     def load(cls, path: Path) -> "KeptTally":
@@ -190,6 +200,14 @@ class KeptTally:
             ) from error
 
 
+def batches_in(survey: Survey, *tallies: Tally) -> set[bytes]:
+    """Which batches of shuffled reports are in tallies; none where reports are not shuffled."""
+    if survey.privacy is not Privacy.SHUFFLED:
+        return set()
+    firsts = (next(iter(tally.report_ids), b"") for tally in tallies)
+    return {first[:BATCH_TAG_BYTES] for first in firsts if first}
+
+
 def is_tally_file(path: Path) -> bool:
     """Whether a file begins as tally files do."""
     try:
@@ -197,6 +215,16 @@ def is_tally_file(path: Path) -> bool:
             return stream.read(len(MAGIC)) == MAGIC
     except OSError:
         return False
+
+
+def file_digest(path: Path) -> str:
+    """The checksum that a tally file ends with, in hexadecimal; it tells it from all others."""
+    try:
+        with path.open("rb") as stream:
+            stream.seek(-_DIGEST_BYTES, os.SEEK_END)
+            return stream.read().hex()
+    except OSError as error:
+        raise FileInvalid(f"{path}: cannot be read ({error.strerror}). Check the path.") from error
 
 
 def _read(stream: BinaryIO, size: int, where: str) -> KeptTally:

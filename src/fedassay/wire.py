@@ -5,7 +5,7 @@ A message, little-endian, version 2:
     offset  bytes  field
     0       4      magic "FASR"
     4       1      version, 2
-    5       1      encoding: 0 counters, 2 rows
+    5       1      encoding: 0 counters, 2 rows, 3 rows that a shuffler sorted
     6       1      level, or 255 for all levels
     7       1      zero
     8       32     survey fingerprint
@@ -17,6 +17,7 @@ A message, little-endian, version 2:
                    2: n locally private reports, each a row of as many bytes as the level's
                       mechanism has them: for oue ceil(d/8), d bits, least significant first,
                       then zeros; for grr 4, a value below d, or d where nothing may be said
+                   3: the same, of many clients, in the order of their bytes
     end-4   4      CRC-32 of everything before it
 
 Counters, bits and values run over levels from the coarsest, within a level over negatives
@@ -43,18 +44,18 @@ from fedassay.errors import (
 )
 from fedassay.examples import IntArray
 from fedassay.level_policy import EveryLevel, OneLevel
-from fedassay.mechanisms import LocalMechanism
+from fedassay.mechanisms import LocalMechanism, Privacy
 from fedassay.mechanisms.base import Rows
 from fedassay.report_ids import REPORT_ID_BYTES
 from fedassay.survey import Survey
 
 MAX_BLOCK_BYTES = 2**22
-_HEADER = struct.Struct("<4sBBBB32s16sI")
-_MAGIC = b"FASR"
-_VERSION = 2
-_COUNTERS, _ROWS = 0, 2
+HEADER = struct.Struct("<4sBBBB32s16sI")
+MAGIC = b"FASR"
+VERSION = 2
+_COUNTERS, ROWS, _MIXED = 0, 2, 3
 _ALL_LEVELS = 255
-_CRC_BYTES = 4
+CRC_BYTES = 4
 _FINGERPRINT_BYTES = 32
 _ASK_AGAIN = "Ask the client to send it again."
 
@@ -94,6 +95,8 @@ class Block:
     report_id: bytes
     rows: Rows
     level: int
+    mixed: bool = False
+    """Whether a shuffler sorted the reports of many clients."""
 
     def __post_init__(self) -> None:
         _check(self, self.rows, kinds="u", dimensions=2)
@@ -135,36 +138,44 @@ def _check(message: Any, body: object, *, kinds: str, dimensions: int) -> None:
 def encode(message: Message) -> bytes:
     """Turn a message into bytes."""
     if isinstance(message, Block):
-        encoding, items, body = _ROWS, len(message.rows), message.rows.tobytes()
+        encoding = _MIXED if message.mixed else ROWS
+        items, body = len(message.rows), message.rows.tobytes()
     else:
         words = np.concatenate([message.counters, message.moments])
         encoding, items, body = _COUNTERS, len(words), words.astype("<i4").tobytes()
     level = _ALL_LEVELS if message.level is None else message.level
-    header = _HEADER.pack(
-        _MAGIC, _VERSION, encoding, level, 0, message.fingerprint, message.report_id, items
+    header = HEADER.pack(
+        MAGIC, VERSION, encoding, level, 0, message.fingerprint, message.report_id, items
     )
     framed = header + body
-    return framed + zlib.crc32(framed).to_bytes(_CRC_BYTES, "little")
+    return framed + zlib.crc32(framed).to_bytes(CRC_BYTES, "little")
 
 
 def decode(data: bytes, survey: Survey) -> Message:
     """Read untrusted bytes as one message; sizes are checked before allocation."""
-    if len(data) < _HEADER.size + _CRC_BYTES:
+    if len(data) < HEADER.size + CRC_BYTES:
         raise ReportMalformed(
-            f"a report has at least {_HEADER.size + _CRC_BYTES} bytes; found {len(data)}: "
+            f"a report has at least {HEADER.size + CRC_BYTES} bytes; found {len(data)}: "
             f"it was cut short. {_ASK_AGAIN}"
         )
-    header = data[: _HEADER.size]
-    return _decode(header, data[_HEADER.size :], _message_bytes(header, survey), survey)
+    header = data[: HEADER.size]
+    return _decode(header, data[HEADER.size :], message_bytes(header, survey), survey)
 
 
-def messages(stream: BinaryIO, survey: Survey) -> Iterator[Message]:
-    """Read messages one after the other, in memory that does not grow with their number."""
-    while header := stream.read(_HEADER.size):
-        if len(header) < _HEADER.size:
+def messages(stream: BinaryIO, *surveys: Survey) -> Iterator[Message]:
+    """Read messages one after the other, in memory that does not grow with their number.
+
+    Each answers one of the surveys: the one whose fingerprint it carries.
+    """
+    by_fingerprint = {survey.fingerprint: survey for survey in surveys}
+    while header := stream.read(HEADER.size):
+        if len(header) < HEADER.size:
             raise ReportMalformed(f"a report was cut short inside its header. {_ASK_AGAIN}")
-        length = _message_bytes(header, survey)
-        yield _decode(header, stream.read(length - _HEADER.size), length, survey)
+        fingerprint = HEADER.unpack(header)[5]
+        # A stranger's message is refused by whichever survey reads it.
+        survey = by_fingerprint.get(fingerprint, surveys[0])
+        length = message_bytes(header, survey)
+        yield _decode(header, stream.read(length - HEADER.size), length, survey)
 
 
 def _decode(header: bytes, rest: bytes, length: int, survey: Survey) -> Message:
@@ -174,12 +185,18 @@ def _decode(header: bytes, rest: bytes, length: int, survey: Survey) -> Message:
             f"a report must be as long as its header says; it is not, so it was cut or "
             f"extended. {_ASK_AGAIN}"
         )
-    body = memoryview(rest)[:-_CRC_BYTES]
-    if zlib.crc32(body, zlib.crc32(header)) != int.from_bytes(rest[-_CRC_BYTES:], "little"):
+    body = memoryview(rest)[:-CRC_BYTES]
+    if zlib.crc32(body, zlib.crc32(header)) != int.from_bytes(rest[-CRC_BYTES:], "little"):
         raise ReportMalformed(f"the checksum must match; it does not. {_ASK_AGAIN}")
-    _, _, encoding, level, _, fingerprint, report_id, items = _HEADER.unpack(header)
-    if encoding == _ROWS:
-        return Block(fingerprint, report_id, _block_rows(body, items, level, survey), level)
+    _, _, encoding, level, _, fingerprint, report_id, items = HEADER.unpack(header)
+    if encoding in (ROWS, _MIXED):
+        rows, mixed = _block_rows(body, items, level, survey), encoding == _MIXED
+        if mixed and not _rise(rows):
+            raise ReportMalformed(
+                "a batch's reports are sorted; these are not, so that their order may tell whose "
+                "each is. Make the batch with fedassay shuffle."
+            )
+        return Block(fingerprint, report_id, rows, level, mixed)
     width = _expected_width(level, survey)
     words = _counters(body, items, width + survey.moment_words)
     only = None if level == _ALL_LEVELS else level
@@ -191,7 +208,7 @@ def largest_message(survey: Survey) -> int:
     body = (
         MAX_BLOCK_BYTES if survey.is_local else 4 * (survey.hierarchy.width + survey.moment_words)
     )
-    return _HEADER.size + body + _CRC_BYTES
+    return HEADER.size + body + CRC_BYTES
 
 
 def row_bytes(survey: Survey, level: int) -> int:
@@ -207,16 +224,16 @@ def local_mechanism(survey: Survey, level: int) -> LocalMechanism:
     raise SurveyMismatch("this survey's reports hold counters; found rows of local privacy.")
 
 
-def _message_bytes(header: bytes, survey: Survey) -> int:
+def message_bytes(header: bytes, survey: Survey) -> int:
     """The length that a header declares, if everything it says can be true."""
-    magic, version, encoding, level, zero, fingerprint, _, items = _HEADER.unpack(header)
-    if magic != _MAGIC:
+    magic, version, encoding, level, zero, fingerprint, _, items = HEADER.unpack(header)
+    if magic != MAGIC:
         raise ReportMalformed(
             "a report begins with FASR; this file does not. Pass report files only."
         )
-    if version != _VERSION:
+    if version != VERSION:
         raise ReportMalformed(
-            f"this fedassay reads report version {_VERSION}; found {version}. Update fedassay."
+            f"this fedassay reads report version {VERSION}; found {version}. Update fedassay."
         )
     if fingerprint != survey.fingerprint:
         raise ReportForeign(
@@ -226,7 +243,7 @@ def _message_bytes(header: bytes, survey: Survey) -> int:
     for name, value, wanted in (
         ("reserved byte", zero, (0,)),
         ("level", level, _levels(survey)),
-        ("encoding", encoding, (_ROWS if survey.is_local else _COUNTERS,)),
+        ("encoding", encoding, _encodings(survey)),
     ):
         if value not in wanted:
             raise ReportMalformed(
@@ -234,13 +251,25 @@ def _message_bytes(header: bytes, survey: Survey) -> int:
                 f"{value}. {_ASK_AGAIN}"
             )
     per_item = 4 if encoding == _COUNTERS else row_bytes(survey, level)
-    length: int = _HEADER.size + items * per_item + _CRC_BYTES
+    length: int = HEADER.size + items * per_item + CRC_BYTES
     if length > largest_message(survey):
         raise ReportTooLarge(
             f"a message to this survey has at most {largest_message(survey)} bytes; this one "
             f"declares {length}. It is another file, or an attack."
         )
     return length
+
+
+def _encodings(survey: Survey) -> Sequence[int]:
+    """The encodings that a header may name."""
+    if survey.privacy is Privacy.SHUFFLED:
+        return (ROWS, _MIXED)
+    return (ROWS if survey.is_local else _COUNTERS,)
+
+
+def _rise(rows: Rows) -> bool:
+    keys = np.ascontiguousarray(rows).view(f"S{rows.shape[1]}").ravel()
+    return bool((keys[1:] >= keys[:-1]).all())
 
 
 def _levels(survey: Survey) -> Sequence[int]:

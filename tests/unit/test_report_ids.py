@@ -68,6 +68,25 @@ def test_growing_ids_know_all_they_were_given(monkeypatch: pytest.MonkeyPatch) -
     assert list(growing.ids()) == sorted(known)
 
 
+halves = st.sampled_from([bytes(8), bytes(7) + b"a", b"a" + bytes(7), b"\xff" * 8])
+batches = st.lists(st.lists(st.builds(bytes.__add__, halves, halves), max_size=9), max_size=5)
+
+
+@given(batches)
+def test_of_ids_that_come_in_bulk_exactly_the_first_of_each_is_new(
+    given_ids: list[list[bytes]],
+) -> None:
+    growing, known = GrowingIds(ReportIds()), set[bytes]()
+    for batch in given_ids:
+        expected = []
+        for item in batch:
+            expected.append(item not in known)
+            known.add(item)
+        assert growing.add_new(np.array(batch, "S16")).tolist() == expected
+        assert all(item in growing for item in known)
+    assert list(growing.ids()) == sorted(known)
+
+
 REPORTS = 10_000_000 if os.environ.get("FEDASSAY_VERIFY") else 1_000_000
 
 

@@ -70,6 +70,18 @@ def test_any_threshold_of_shares_give_the_secret_and_fewer_do_not() -> None:
         assert combine(fewer, [shares[slot] for slot in fewer]) != secret
 
 
+@given(st.sets(st.integers(0, 40), min_size=1))
+def test_a_share_weighs_as_much_as_lagrange_gives_it(holders: set[int]) -> None:
+    """The product over all other points, which may be any subset."""
+    slots = sorted(holders)
+    for slot in slots:
+        weight = combine(slots, [int(other == slot) for other in slots])
+        product = 1
+        for other in holders - {slot}:
+            product = product * (other + 1) * pow(other - slot, -1, PRIME) % PRIME
+        assert weight == product
+
+
 def test_fewer_shares_fit_every_secret_equally() -> None:
     # With two of three shares given, each candidate for the secret has exactly one polynomial.
     shares = split(123, 3, 3, randomness=RANDOM)

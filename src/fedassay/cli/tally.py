@@ -8,7 +8,10 @@ import typer
 
 from fedassay.api_inputs import as_assessment
 from fedassay.assessment import Assessment
+from fedassay.classes.survey_file import is_class_survey
 from fedassay.cli import options
+from fedassay.cli.class_files import refuse
+from fedassay.cli.class_tally import tally_class_survey
 from fedassay.cli.console import err, progress
 from fedassay.cli.groups import groups_content
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
@@ -17,15 +20,18 @@ from fedassay.cli.show_pair import earlier_points, pair_content, say_pair
 from fedassay.cli.sites import SiteQuestions, sites_content
 from fedassay.cli.survey import SurveyArgument
 from fedassay.decoding import DecodeOptions
-from fedassay.engines.report_files import Collected, collect, report_files
+from fedassay.engines.bulk_tally import BulkBuilder
+from fedassay.engines.report_files import collect, report_files
+from fedassay.engines.unfinished import Collected, Unfinished
 from fedassay.errors import FileInvalid, SettingInvalid, SurveyMismatch, TooFewReports
+from fedassay.mechanisms import Privacy
 from fedassay.paired.assessment import PairedAssessment
 from fedassay.planning.request import Preset, check_buckets, check_thresholds
 from fedassay.planning.search import decode_options_for
 from fedassay.survey import Survey
 from fedassay.survey_json import load_survey
 from fedassay.survey_steps import FirstOfTwo
-from fedassay.tally import Tally, TallyBuilder
+from fedassay.tally import Tally
 from fedassay.tally_file import KeptTally, State
 
 TALLIED_FORMAT = "fedassay.tallied/1"
@@ -82,13 +88,27 @@ def tally(
 
       fedassay tally second.json inbox/ --first first-assessment.json -o assessment.json
     """
-    survey = load_survey(survey_file)
     check_buckets(buckets)
     voice = Voice(as_json, quiet)
     place = _tally_place(output, collect_in, source)
+    if is_class_survey(survey_file):
+        refuse(
+            {"--first": first, "--preset": preset, "--buckets": buckets, "--threshold": threshold},
+            "a survey of classes is read in one way",
+        )
+        tally_class_survey(
+            survey_file,
+            reports or [],
+            place=place,
+            output=output,
+            must_exist=source is not None or not reports,
+            force=force,
+            voice=voice,
+        )
+    survey = load_survey(survey_file)
     kept = _kept(place, survey, must_exist=source is not None or not reports)
     if output is None:
-        kept, collected = _collected(kept, reports or [])
+        kept, collected = _collected(kept, reports or [], place)
         kept.save(place)
         _say_collected(voice, place, kept, collected)
         voice.result(_content(place, kept, collected))
@@ -102,7 +122,7 @@ def tally(
             )
         points = tuple(dict.fromkeys(threshold or earlier_points(output, kept, force=force)))
         check_thresholds(points)
-        kept, collected = _collected(kept, reports or [])
+        kept, collected = _collected(kept, reports or [], place)
         pair = PairedAssessment(survey, kept.tally, DecodeOptions(), points)
         _release(pair, kept, collected, places=(place, output), voice=voice)
         raise typer.Exit(2 if collected.rejected else 0)
@@ -116,7 +136,7 @@ def tally(
     )
     thresholds = tuple(dict.fromkeys(threshold or earlier.thresholds))
     check_thresholds(thresholds)
-    kept, collected = _collected(kept, reports or [])
+    kept, collected = _collected(kept, reports or [], place)
     _release(
         Assessment(survey, kept.tally, decode_options, thresholds, earlier.first),
         kept,
@@ -275,12 +295,14 @@ def _earlier(
     return earlier if first is None else replace(earlier, first=first)
 
 
-def _collected(kept: KeptTally, reports: list[Path]) -> tuple[KeptTally, Collected]:
+def _collected(kept: KeptTally, reports: list[Path], place: Path) -> tuple[KeptTally, Collected]:
     """The tally with the reports in it, and what became of them."""
-    builder = TallyBuilder(kept.tally, kept.survey)
+    builder = BulkBuilder(kept.tally, kept.survey)
     paths = report_files(reports)
+    is_local = kept.survey.privacy is Privacy.LOCAL
+    unfinished = Unfinished(place, builder) if is_local else None
     with progress("files", len(paths)) as advance:
-        collected = collect(builder, paths, progress=advance)
+        collected = collect(builder, paths, progress=advance, unfinished=unfinished)
     for complaint in collected.complaints:
         err.print(complaint, style="red", markup=False, soft_wrap=True)
     kept = kept.holding(builder.tally())
@@ -289,10 +311,16 @@ def _collected(kept: KeptTally, reports: list[Path]) -> tuple[KeptTally, Collect
             "a tally holds at least one report; found none that counts, so nothing was written. "
             "Name report files, or a folder of them."
         )
+    if unfinished is not None and unfinished.folder.exists():
+        # Parts go when what they hold is in the tally, and not before.
+        kept.save(place)
+        unfinished.finish()
     return kept, collected
 
 
 def _say_collected(voice: Voice, place: Path, kept: KeptTally, collected: Collected) -> None:
+    if collected.resumed:
+        voice.say(f"Went on after {collected.resumed:,} reports that an interrupted run counted.")
     there = f"{collected.already_there:,} already there, " if collected.already_there else ""
     voice.say(
         f"Counted {collected.counted:,} reports, {there}rejected {collected.rejected:,} files or "

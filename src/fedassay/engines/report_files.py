@@ -2,11 +2,19 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO, Protocol
+
+import numpy as np
 
 from fedassay.client import Account, Answer, ClientPolicy, answer_counts
+from fedassay.engines.bulk_tally import BulkBuilder, blocks_of
+from fedassay.engines.single_reports import CHUNK_BYTES, SingleReports, single_reports
+from fedassay.engines.unfinished import Collected, Unfinished
 from fedassay.errors import (
+    CountOverflow,
     FedassayError,
     FileInvalid,
     ReportDuplicate,
@@ -15,8 +23,10 @@ from fedassay.errors import (
 )
 from fedassay.files import write_whole
 from fedassay.ledger.account import TableAccount
+from fedassay.mechanisms import Privacy
 from fedassay.patient_rows import limits_patients
 from fedassay.randomness import Randomness
+from fedassay.report_ids import REPORT_ID_BYTES
 from fedassay.sites.moment_words import moment_words
 from fedassay.survey import Survey
 from fedassay.tables.columns import columns_of_pair
@@ -25,6 +35,8 @@ from fedassay.tables.reading import Columns, Progress, count_patients_file, coun
 from fedassay.tables.split_rows import count_split_file, splits_rows
 from fedassay.tally import Tally, TallyBuilder
 from fedassay.wire import Message, messages
+
+READ_BYTES = CHUNK_BYTES
 
 
 def answer_file(
@@ -115,8 +127,15 @@ def write_answer(answer: Answer, path: Path) -> int:
     return write_whole(path, answer.to_bytes())
 
 
-def read_messages(path: Path, survey: Survey) -> Iterator[Message]:
+def read_messages(path: Path, *surveys: Survey) -> Iterator[Message]:
     """Read a report file, message by message; each size is checked before it is read."""
+    with _opened(path) as stream:
+        yield from messages(stream, *surveys)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """A report file to read from; an empty one, or one that cannot be read, raises."""
     try:
         with path.open("rb") as stream:
             if not stream.peek(1):
@@ -124,7 +143,7 @@ def read_messages(path: Path, survey: Survey) -> Iterator[Message]:
                     "a report file holds at least one report; this one is empty. "
                     "Ask the client to send it again."
                 )
-            yield from messages(stream, survey)
+            yield stream
     except OSError as error:
         raise FileInvalid(f"cannot be read ({error.strerror}). Check the path.") from error
 
@@ -140,30 +159,51 @@ def report_files(paths: Iterable[Path]) -> list[Path]:
     return found
 
 
-@dataclass(slots=True)
-class Collected:
-    """What became of report files."""
+class Builder(Protocol):
+    """What adds reports up: of one survey, or of all parts of a question."""
 
-    counted: int = 0
-    """Reports that are new in the tally."""
-    already_there: int = 0
-    """Reports that the tally had: files sent twice, or given again."""
-    rejected: int = 0
-    """Files or blocks that must not be counted."""
-    complaints: list[str] = field(default_factory=list)
-    """What is wrong with them: one line for each file and kind of error."""
+    @property
+    def surveys(self) -> tuple[Survey, ...]:
+        """The surveys that reports may answer."""
+        ...
+
+    @property
+    def reports(self) -> int:
+        """How many were counted so far."""
+        ...
+
+    def add(self, report: Message, *, name: str | None = None) -> None:
+        """Count one; a refused one changes nothing."""
+        ...
 
 
 def collect(
-    builder: TallyBuilder, paths: Iterable[Path], *, progress: Progress | None = None
+    builder: Builder,
+    paths: Iterable[Path],
+    *,
+    progress: Progress | None = None,
+    unfinished: Unfinished | None = None,
 ) -> Collected:
-    """Add every message of every file; a bad one is named and left out, the others count."""
+    """Add every message of every file; a bad one is named and left out, the others count.
+
+    Single reports under local privacy are added many at once to a `BulkBuilder`; with
+    `unfinished` such a run goes on where an earlier one was killed.
+    """
     collected = Collected()
     before = builder.reports
     files = list(paths)
+    if unfinished is not None:
+        unfinished.resume(files, collected)
     for path, name in zip(files, site_names(files), strict=True):
         errors: dict[str, tuple[str, int]] = {}
-        for error in _add_file(builder, path, name, collected):
+        is_read = unfinished is not None and unfinished.is_read(path)
+        if is_read:
+            added: Iterator[FedassayError] = iter(())
+        elif isinstance(builder, BulkBuilder) and builder.survey.privacy is Privacy.LOCAL:
+            added = _add_local_file(builder, path, collected, unfinished)
+        else:
+            added = _add_file(builder, path, name, collected)
+        for error in added:
             kind = type(error).__name__
             first, times = errors.get(kind, (str(error), 0))
             errors[kind] = (first, times + 1)
@@ -171,6 +211,8 @@ def collect(
             collected.rejected += times
             more = "" if times == 1 else f" So it is with {times:,} blocks of this file."
             collected.complaints.append(f"{path}: {kind}: {first}{more}")
+        if unfinished is not None and not is_read:
+            unfinished.read_whole(path, collected)
         if progress is not None:
             progress(1)
     collected.counted = builder.reports - before
@@ -192,11 +234,11 @@ def site_names(paths: Sequence[Path]) -> list[str]:
 
 
 def _add_file(
-    builder: TallyBuilder, path: Path, name: str, collected: Collected
+    builder: Builder, path: Path, name: str, collected: Collected
 ) -> Iterator[FedassayError]:
     """Add what can be added, and yield what is wrong with the rest."""
     try:
-        for message in read_messages(path, builder.survey):
+        for message in read_messages(path, *builder.surveys):
             try:
                 builder.add(message, name=name)
             except ReportDuplicate:
@@ -205,6 +247,56 @@ def _add_file(
                 yield error
     except FedassayError as error:
         yield error
+
+
+def _add_local_file(
+    builder: BulkBuilder, path: Path, collected: Collected, unfinished: Unfinished | None
+) -> Iterator[FedassayError]:
+    """The same under local privacy, where most messages hold one report each."""
+    try:
+        with _opened(path) as stream:
+            at = 0 if unfinished is None else unfinished.opened(path, stream)
+            stream.seek(at)
+            is_sound = True
+            for found, length in single_reports(stream, builder.survey, chunk_bytes=READ_BYTES):
+                at += length
+                for error in _add_local(builder, found, collected, unfinished):
+                    is_sound = False
+                    yield error
+                if is_sound and unfinished is not None:
+                    unfinished.read_to(path, at, collected)
+    except FedassayError as error:
+        yield error
+
+
+def _add_local(
+    builder: BulkBuilder,
+    found: SingleReports | Message,
+    collected: Collected,
+    unfinished: Unfinished | None,
+) -> Iterator[FedassayError]:
+    """Add single reports all at once, or one message."""
+    if isinstance(found, SingleReports):
+        try:
+            is_new = builder.add_singles(found)
+        except CountOverflow:
+            for block in blocks_of(found, builder.survey.fingerprint):
+                yield from _add_local(builder, block, collected, unfinished)
+            return
+        ids = found.ids[is_new]
+        collected.already_there += len(found) - len(ids)
+    else:
+        try:
+            builder.add(found)
+        except ReportDuplicate:
+            collected.already_there += found.reports
+            return
+        except FedassayError as error:
+            yield error
+            return
+        ids = np.frombuffer(found.report_id, f"S{REPORT_ID_BYTES}")
+    if unfinished is not None:
+        unfinished.counted(ids)
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,7 @@ class Judge:
     def _of_cells(self, survey: Survey) -> FloatArray:
         leaves = self.pilot.histogram
         covariance = leaf_covariance(self._told(survey), total_is_known=survey.total_is_known)
-        noise = DenseNoise(covariance, leaves.counts, float(survey.epsilon or 0))
+        noise = DenseNoise(covariance, leaves.counts, float(survey.local_epsilon or 0))
         expected = as_counted(survey, ScoreHistogram(leaves.edges, leaves.counts, noise))
         figures = [likely_area(expected), average_precision(expected)]
         for edge in self.edges:

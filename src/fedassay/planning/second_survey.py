@@ -12,8 +12,8 @@ from fedassay.errors import SettingInvalid
 from fedassay.examples import FloatArray
 from fedassay.level_policy import EveryLevel, OneLevel
 from fedassay.mechanisms import AnyMechanism, Polya
-from fedassay.planning.build import oracle_for
 from fedassay.planning.judge import Judge
+from fedassay.planning.oracle import oracle_for
 from fedassay.planning.pilot import Pilot, pilot_from
 from fedassay.survey import Survey
 from fedassay.survey_steps import FirstOfTwo, SecondOfTwo

@@ -6,7 +6,7 @@ fewer say nothing. Shares are values at 1, 2, ... in the order of their holders.
 
 from collections.abc import Sequence
 from functools import lru_cache
-from math import prod
+from math import comb, prod
 
 from fedassay.randomness import Randomness
 
@@ -43,21 +43,22 @@ def combine(slots: Sequence[int], shares: Sequence[int]) -> int:
 
 @lru_cache(maxsize=256)
 def _weights(slots: tuple[int, ...]) -> tuple[int, ...]:
-    """Lagrange's coefficients at 0, computed once for each set of holders."""
+    """Lagrange's coefficients at 0.
+
+    Of all points 1 ... K the coefficient of x is (-1)^(x-1) C(K, x). A point m that is missing
+    takes the factor m / (m - x) away: few are, so this costs their number for each coefficient
+    where the product over all others would cost the number of holders.
+    """
     points = [slot + 1 for slot in slots]
-    whole = prod(points) % PRIME
-    bottoms = [x * prod(other - x for other in points if other != x) % PRIME for x in points]
-    return tuple(whole * inverse % PRIME for inverse in _inverses(bottoms))
+    row = _binomials(max(points))
+    missing = sorted(set(range(1, len(row))).difference(points))
+    scale = pow(prod(missing), -1, PRIME)
+    return tuple(
+        (row[x] if x % 2 else -row[x]) * prod(m - x for m in missing) * scale % PRIME
+        for x in points
+    )
 
 
-def _inverses(values: Sequence[int]) -> list[int]:
-    """All inverses for the price of one."""
-    running = [1]
-    for value in values:
-        running.append(running[-1] * value % PRIME)
-    inverse = pow(running.pop(), -1, PRIME)
-    found = []
-    for before, value in zip(reversed(running), reversed(values), strict=True):
-        found.append(before * inverse % PRIME)
-        inverse = inverse * value % PRIME
-    return found[::-1]
+@lru_cache(maxsize=64)
+def _binomials(largest: int) -> tuple[int, ...]:
+    return tuple(comb(largest, x) for x in range(largest + 1))
