@@ -101,6 +101,24 @@ def test_c_finds_the_levels_and_the_turns_of_the_vectors() -> None:
         assert [answer == "1" for answer in said] == [is_asked for _, is_asked in each["names"]]
 
 
+def test_c_finds_the_leaves_of_rows_with_a_group_or_two_scores() -> None:
+    content = vectors("leaves")
+    for each in content["good"]:
+        is_pair = each["name"] == "two models"
+        rows = [
+            (row[0], repr(row[1]), (row[2] if is_pair else row[3]) or "") for row in each["rows"]
+        ]
+        said, *places = asked(
+            ("survey", canonical(each["survey"]).decode()), *(("place", *row) for row in rows)
+        )
+        assert json.loads(said)["fingerprint"] == each["fingerprint"]
+        assert list(map(int, places)) == [row[4] for row in each["rows"]]
+    reasons = asked(*(("survey", each["text"]) for each in content["bad"]))
+    for each, reason in zip(content["bad"], reasons, strict=True):
+        assert reason.startswith("refused: "), each["name"]
+        assert each["says"] in reason, (each["name"], reason)
+
+
 def test_c_computes_the_probabilities_of_the_vectors() -> None:
     good = vectors("probabilities")["good"]
     lines = [("probabilities", each["epsilon"], *(v for v, _ in each["grr"])) for each in good]

@@ -88,7 +88,7 @@ class Workshop:
         """
         self._report.unlink(missing_ok=True)
         arguments = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no",
-                     "-p", "tests.planted.outcomes", *tests]  # fmt: skip
+                     "--hypothesis-profile=planted", "-p", "tests.planted.outcomes", *tests]  # fmt: skip
         assert self._nursery.stdin is not None
         assert self._nursery.stdout is not None
         self._nursery.stdin.write(json.dumps([arguments, seconds]) + "\n")

@@ -151,6 +151,9 @@ int answers_step(const fa_survey *survey, const char *name);
 uint32_t hashed_level(const fa_survey *survey, const char *client_id);
 uint32_t level_of_word(const fa_survey *survey, uint32_t word);
 
+/* Where the i-th row counts: label * leaves + leaf; 0 with a reason for what is no row. */
+int find_hit(const fa_survey *survey, const fa_row *row, size_t i, int64_t *hit, char *why);
+
 /* --- dice.c, mechanism.c, wire.c ----------------------------------------------------------- */
 
 typedef struct {

@@ -76,7 +76,7 @@ static int read_pair(fa_survey *survey, const json *file, uint32_t node) {
     uint32_t names = json_find(file, node, "names"), second;
     if (!json_exactly(file, node, "kind names first second", "grid")) return 0;
     CHECK(file->why, file->nodes[names].kind == '[' && file->nodes[names].count == 2,
-          "\"names\" must list what the two models are called");
+          "two models are compared on the same rows");
     second = file->nodes[names + 1].next;
     CHECK(file->why, is_model_name(file, names + 1) && is_model_name(file, second),
           "a model's name has 1 to 40 letters, digits, dots, dashes or underscores");

@@ -89,6 +89,8 @@ def plan(
     colluders: options.ColludersOption = 0,
     smallest_cell: options.SmallestCellOption = None,
     sum_only: options.SumOnlyOption = False,
+    delta: options.DeltaOption = None,
+    largest_local_epsilon: options.LargestLocalOption = None,
     site_moments: options.SiteMomentsOption = False,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw error against clients.")
@@ -182,6 +184,10 @@ def plan(
         colluders=colluders,
         smallest_cell=smallest_cell,
         sum_only=sum_only,
+        delta=options.fraction_option(delta, "delta"),
+        largest_local_epsilon=options.fraction_option(
+            largest_local_epsilon, "the largest local epsilon"
+        ),
         site_moments=site_moments,
     )
     if paired:
