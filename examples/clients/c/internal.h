@@ -110,6 +110,7 @@ int levels_read(fa_survey *survey, const json *file, uint32_t node);
 uint32_t level_cell(const level *at, uint32_t leaf, int label);
 int mechanism_read(fa_survey *survey, level *at, const json *file, uint32_t node,
                    fa_fraction *epsilon);
+int epsilon_read(const json *file, uint32_t node, fa_fraction *epsilon); /* its field */
 void scaled_exp(fa_fraction epsilon, big *made);
 uint64_t unary_numerator(fa_fraction epsilon);
 uint64_t response_numerator(fa_fraction epsilon, uint32_t values);
