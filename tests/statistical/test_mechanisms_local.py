@@ -209,7 +209,7 @@ AUDITED = {
 @pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
 @pytest.mark.parametrize("name", AUDITED)
 def test_an_audit_finds_the_epsilon_that_is_claimed(name: str, epsilon: Fraction) -> None:
-    survey = local_survey(epsilon, **AUDITED[name])  # type: ignore[arg-type]
+    survey = local_survey(epsilon, **AUDITED[name])  # type: ignore[arg-type]  # settings by name
     cells = survey.grid.cells
     # Small differences take more draws to see.
     draws = 4 * DRAWS if epsilon < 1 else DRAWS

@@ -228,7 +228,7 @@ def test_reading_and_charging_at_once_raise_no_false_alarm(ledger: Ledger) -> No
 )
 def test_what_makes_no_sense_is_refused(broken: object) -> None:
     with pytest.raises(SettingInvalid):
-        broken()  # type: ignore[operator]
+        broken()  # type: ignore[operator]  # what a user may pass
 
 
 def test_a_window_reads_back_as_written() -> None:

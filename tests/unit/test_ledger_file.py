@@ -145,7 +145,7 @@ def newer_ledger(path: Path) -> None:
 )
 def test_a_file_that_is_no_ledger_is_refused(tmp_path: Path, make: object, word: str) -> None:
     path = tmp_path / "ledger.db"
-    make(path)  # type: ignore[operator]
+    make(path)  # type: ignore[operator]  # a maker from the table above
     ledger = Ledger(path)
     for attempt in (
         ledger.entries,
@@ -190,7 +190,7 @@ def test_a_full_disk_charges_nothing_and_answers_nothing(
     connect = sqlite3.connect
 
     def full(*arguments: object, **options: object) -> sqlite3.Connection:
-        connection: sqlite3.Connection = connect(*arguments, **options)  # type: ignore[call-overload]
+        connection: sqlite3.Connection = connect(*arguments, **options)  # type: ignore[call-overload]  # settings by name
         connection.execute("PRAGMA max_page_count = 1")
         return connection
 

@@ -60,7 +60,7 @@ def row_of(survey: Survey, level: int, label: int, cell: int) -> FloatArray:
     levels = survey.hierarchy
     for leaf in range(survey.grid.cells):
         if not isinstance(levels, CutLevels):
-            block = int(np.prod(levels.fanouts[level + 1 :]))  # type: ignore[union-attr]
+            block = int(np.prod(levels.fanouts[level + 1 :]))  # type: ignore[union-attr]  # the survey has one
             row[label, leaf] = leaf // block == cell
         elif level == len(levels.cuts):
             assert levels.weights is not None
