@@ -283,6 +283,36 @@ def answer_counts(
     protected they are of the rows that `limited_rows` left, which `rows_limited` says. A survey
     that adds up moments of sites' metrics gets an answer only from who can find them.
     """
+    if survey.moments is not None and moments is None:
+        raise SurveyRefused(
+            "this survey adds up moments of sites' metrics; this client has no way to find its "
+            "own. Answer with fedassay answer, or start a survey without site moments."
+        )
+    check_answerable(
+        survey,
+        leaf_counts,
+        randomness=randomness,
+        policy=policy,
+        client_id=client_id,
+        rows_limited=rows_limited,
+    )
+    if account is not None:
+        account.charge(survey)
+    return make_answer(
+        survey, leaf_counts, randomness=randomness, client_id=client_id, moments=moments
+    )
+
+
+def check_answerable(
+    survey: Survey,
+    leaf_counts: IntArray,
+    *,
+    randomness: Randomness,
+    policy: ClientPolicy,
+    client_id: str | None = None,
+    rows_limited: bool = False,
+) -> None:
+    """Raise what stands in the way of an answer, before anything is charged or drawn."""
     if limits_patients(survey) and not rows_limited:
         raise SettingInvalid(
             f"this survey protects {survey.unit}; counts do not say whose rows they are. Limit "
@@ -303,17 +333,7 @@ def answer_counts(
             "this survey draws a client's level from its id; found none. Pass a client id."
         )
     check_cells(survey, int(leaf_counts.sum()), policy.smallest_cell)
-    if survey.moments is not None and moments is None:
-        raise SurveyRefused(
-            "this survey adds up moments of sites' metrics; this client has no way to find its "
-            "own. Answer with fedassay answer, or start a survey without site moments."
-        )
     _check_counts(survey, leaf_counts)
-    if account is not None:
-        account.charge(survey)
-    return make_answer(
-        survey, leaf_counts, randomness=randomness, client_id=client_id, moments=moments
-    )
 
 
 def _check_counts(survey: Survey, leaf_counts: IntArray) -> None:

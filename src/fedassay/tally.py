@@ -225,6 +225,11 @@ class TallyBuilder:
         self._sites = dict(start.sites) if known and not survey.is_local else None
 
     @property
+    def surveys(self) -> tuple[Survey, ...]:
+        """The surveys whose reports it counts: one."""
+        return (self.survey,)
+
+    @property
     def reports(self) -> int:
         """How many reports were counted so far."""
         if isinstance(self.survey.level_policy, OneLevel):
