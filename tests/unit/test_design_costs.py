@@ -13,7 +13,9 @@ NAMES = tuple("abcdef")
 
 def test_the_first_design_is_the_one_that_a_survey_takes() -> None:
     for privacy, epsilon in ((Privacy.LOCAL, 5), (Privacy.DISTRIBUTED, 1), (Privacy.SITE, 1)):
-        request = SurveyRequest(privacy=privacy, epsilon=Fraction(epsilon), clients=20_000)
+        request = SurveyRequest(
+            privacy=privacy, epsilon=Fraction(epsilon), clients=20_000, examples=20_000
+        )
         costs = design_costs(request, NAMES)
         assert costs[0].design is design_classes(request, NAMES).design
         assert [each.error for each in costs] == sorted(each.error for each in costs)

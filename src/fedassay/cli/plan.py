@@ -246,9 +246,8 @@ def plan(
             f"\nAsked in one survey, {made.goal.target.metric} would be within {once}; in two, "
             f"within {twice} (--steps)."
         )
-    for path in (output, plot):
-        if path is not None:
-            voice.say(f"Wrote {plain(path)}.")
+    for path in filter(None, (output, plot)):
+        voice.say(f"Wrote {plain(path)}.")
 
 
 def errors_by_steps(made: Plan) -> dict[str, float]:
