@@ -134,9 +134,9 @@ def widths(place: Path) -> Iterator[str]:
     yield (
         "Where noise is added once, pairing takes about half of the interval of ROC AUC away, and "
         "more where models agree more. Under local privacy every report says one of many joint "
-        "cells, and that costs about as much as the models' agreement gives back on these rows: "
-        "two surveys of one half each, whose second step asks where the scores lie, tell more of "
-        "ROC AUC and less of the Brier score. `fedassay plan --paired` says so beforehand."
+        "cells, and that costs more than the models' agreement gives back on these rows: there two "
+        "surveys of one half each, whose second step asks where the scores lie, tell more, as "
+        "`fedassay plan --paired` says beforehand."
     )
 
 
