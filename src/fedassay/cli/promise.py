@@ -34,6 +34,15 @@ LargestEpsilonOption = Annotated[
         f"or {default_epsilon(Privacy.LOCAL)} for local reports; at most {CEILING}.",
     ),
 ]
+LargestLocalEpsilonOption = Annotated[
+    str | None,
+    typer.Option(
+        "--largest-local-epsilon",
+        metavar="E",
+        help="Refuse shuffled surveys whose reports cost more alone: by default "
+        f"{default_epsilon(Privacy.LOCAL)}; at most {CEILING}.",
+    ),
+]
 
 
 def agreed_policy(
@@ -41,6 +50,7 @@ def agreed_policy(
     *,
     smallest_cohort: int,
     largest_epsilon: str | None,
+    largest_local_epsilon: str | None,
     exact_sums: bool,
     smallest_cell: int,
     model: Path | None,
@@ -55,6 +65,9 @@ def agreed_policy(
     policy = ClientPolicy(
         smallest_cohort=smallest_cohort,
         largest_epsilon=options.fraction_option(largest_epsilon, "the largest epsilon"),
+        largest_local_epsilon=options.fraction_option(
+            largest_local_epsilon, "the largest local epsilon"
+        ),
         exact_sums=exact_sums,
         smallest_cell=smallest_cell,
         model_digests=frozenset() if model is None else frozenset([options.file_digest(model)]),
@@ -76,4 +89,8 @@ def _option_that_allows(survey: Survey, policy: ClientPolicy) -> str:
     most: Fraction = policy.largest_epsilon or default_epsilon(survey.privacy)
     if most < survey.total_epsilon <= CEILING:
         return f" Or answer it knowingly: --largest-epsilon {survey.total_epsilon}."
+    local = survey.local_epsilon if survey.shuffled is not None else None
+    alone: Fraction = policy.largest_local_epsilon or default_epsilon(Privacy.LOCAL)
+    if local is not None and alone < local <= CEILING:
+        return f" Or answer it knowingly: --largest-local-epsilon {local}."
     return ""
