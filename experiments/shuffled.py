@@ -142,7 +142,7 @@ def page(tables: list[Scored], trials: int, quick: bool) -> Iterator[str]:
     yield (
         "The largest ε of a single report with which so many honest reports on a level are "
         "together (ε, 1e-8)-private, by the [privacy blanket](../docs/threat-model-shuffled.md); "
-        "a survey takes at most 5 of it unless told otherwise (`--largest-local-epsilon`), and "
+        "a survey takes at most 5 of it unless told otherwise (`--largest-local`), and "
         "no client gives more than 10."
     )
     yield _locals(DEFAULT_DELTA)

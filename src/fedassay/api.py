@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Unpack, overload
 
 from fedassay.api_columns import Column, as_table
-from fedassay.api_files import load, survey_of, tally_of  # noqa: F401  # load is a verb
+from fedassay.api_files import load, load_assessment, survey_of, tally_of  # noqa: F401
 from fedassay.api_inputs import (
     NewSurveySettings,
     Number,
@@ -31,7 +31,9 @@ from fedassay.checks import choice, require_type, require_whole, shown
 from fedassay.client import Account, Answer, ClientPolicy
 from fedassay.client import answer as answer_examples
 from fedassay.decoding import DecodeOptions
+from fedassay.engines.base import RowCounter
 from fedassay.engines.report_files import answer_file
+from fedassay.engines.spark import answer_spark
 from fedassay.errors import SettingInvalid
 from fedassay.files import as_path
 from fedassay.ledger import TableDigest
@@ -45,7 +47,7 @@ from fedassay.planning.request import Preset, simulated_smallest
 from fedassay.planning.search import decode_options_for, design_survey
 from fedassay.planning.solve import Target
 from fedassay.randomness import SystemRandomness
-from fedassay.report.page import write_report as write_page
+from fedassay.report.any_page import AnyAssessment, write_any_report
 from fedassay.simulation.pairs import SimulatedPair
 from fedassay.simulation.result import SimulatedAssessment, simulated_assessment
 from fedassay.simulation.simulate import check_sites, counted_rows
@@ -226,6 +228,7 @@ def answer(
     policy: ClientPolicy | None = None,
     client_id: str | None = None,
     account: Account | None = None,
+    engine: RowCounter | str = RowCounter.PLAIN,
 ) -> Answer:
     """Answer a survey with one client's rows: all that may leave it.
 
@@ -235,7 +238,8 @@ def answer(
     two locally private surveys, `client_id` (or the account's data) and the row's number say
     which: pass the same rows in the same order to both. Where patients are protected, `patients`
     says whose each row is, and `times` when it was, if the latest count. A survey of two models
-    takes the scores of both by their names.
+    takes the scores of both by their names. With engine="spark" `data` is a frame of Spark's, a
+    folder of Parquet or CSV files, an address or the name of a table, and Spark counts its rows.
 
     >>> import fedassay
     >>> survey = fedassay.new_survey(privacy="local", epsilon=2, clients=1000)
@@ -254,7 +258,19 @@ def answer(
             f"an account is what is charged; found {shown(account)}. "
             "Pass LedgerAccount(ledger, part)."
         )
-    rows = Rows(y_true, y_score, as_table(data), patients, times, group, asked.pair)
+    counter = choice(RowCounter, engine, "engine")
+    table = data if counter is RowCounter.SPARK else as_table(data)
+    rows = Rows(y_true, y_score, table, patients, times, group, asked.pair)
+    if counter is RowCounter.SPARK:
+        return answer_spark(
+            asked,
+            data,
+            rows.columns,
+            randomness=randomness,
+            policy=own_policy,
+            client_id=client_id,
+            account=account,
+        )[0]
     if rows.path is not None:
         return answer_file(
             asked,
@@ -360,7 +376,7 @@ def plan(
 
 
 def write_report(
-    result: Assessment | str | Path,
+    result: AnyAssessment | str | Path,
     path: str | Path,
     *,
     calibrator: Calibrator | str | Path | None = None,
@@ -378,7 +394,7 @@ def write_report(
     'report.html'
     """
     place, details = as_path(path), as_details(words)
-    assessment = Assessment.load(result) if isinstance(result, str | Path) else result
+    assessment = load_assessment(result) if isinstance(result, str | Path) else result
     fitted = Calibrator.load(calibrator) if isinstance(calibrator, str | Path) else calibrator
-    write_page(assessment, place, calibrator=fitted, details=details)
+    write_any_report(assessment, place, calibrator=fitted, details=details)
     return place

@@ -7,6 +7,14 @@ from pathlib import Path
 from fedassay.assessment import ASSESSMENT_FORMATS, Assessment
 from fedassay.calibration.calibrator import CALIBRATOR_FORMAT, Calibrator
 from fedassay.checks import shown, unknown
+from fedassay.classes.class_survey import ClassSurvey
+from fedassay.classes.class_tally import KeptClassTally, is_class_tally
+from fedassay.classes.result import CLASSES_FORMAT, MOST_ASSESSMENT_BYTES, ClassAssessment
+from fedassay.classes.survey_file import (
+    CLASS_SURVEY_FORMAT,
+    MAX_CLASS_SURVEY_BYTES,
+    load_class_survey,
+)
 from fedassay.client import Answer
 from fedassay.engines.report_files import read_messages, report_files, site_names
 from fedassay.errors import FileInvalid, NoRows, SettingInvalid
@@ -22,7 +30,10 @@ from fedassay.wire import Message, messages
 AnyAnswer = Answer | bytes | str | Path
 
 
-def load(path: str | Path) -> Survey | Assessment | PairedAssessment | Calibrator | KeptTally:
+_Loaded = Survey | ClassSurvey | Assessment | PairedAssessment | ClassAssessment | Calibrator
+
+
+def load(path: str | Path) -> _Loaded | KeptTally | KeptClassTally:
     """Read any file that fedassay wrote: a survey, an assessment, a calibrator or a tally.
 
     >>> import fedassay, tempfile
@@ -34,7 +45,9 @@ def load(path: str | Path) -> Survey | Assessment | PairedAssessment | Calibrato
     place = as_path(path)
     if is_tally_file(place):
         return KeptTally.load(place)
-    content = read_object(place)
+    if is_class_tally(place):
+        return KeptClassTally.load(place)
+    content = read_object(place, most=max(MOST_ASSESSMENT_BYTES, MAX_CLASS_SURVEY_BYTES))
     kind = content.get("format") if isinstance(content, dict) else None
     if kind not in _LOADERS:
         raise FileInvalid(
@@ -44,12 +57,26 @@ def load(path: str | Path) -> Survey | Assessment | PairedAssessment | Calibrato
     return _LOADERS[kind](place)
 
 
-_LOADERS: dict[str, Callable[[Path], Survey | Assessment | PairedAssessment | Calibrator]] = {
+_LOADERS: dict[str, Callable[[Path], _Loaded]] = {
     **dict.fromkeys(SURVEY_FORMATS, load_survey),
     **dict.fromkeys(ASSESSMENT_FORMATS, Assessment.load),
     CALIBRATOR_FORMAT: Calibrator.load,
     PAIRED_FORMAT: PairedAssessment.load,
+    CLASS_SURVEY_FORMAT: load_class_survey,
+    CLASSES_FORMAT: ClassAssessment.load,
 }
+
+
+def load_assessment(path: str | Path) -> Assessment | PairedAssessment | ClassAssessment:
+    """Read an assessment of any kind: of one model, of two on the same rows, or of classes."""
+    content = read_object(as_path(path), most=MOST_ASSESSMENT_BYTES)
+    match content.get("format") if isinstance(content, dict) else None:
+        case formats if formats == PAIRED_FORMAT:
+            return PairedAssessment.load(path)
+        case formats if formats == CLASSES_FORMAT:
+            return ClassAssessment.load(path)
+        case _:
+            return Assessment.load(path)
 
 
 def tally_of(survey: Survey, answers: Iterable[AnyAnswer] | Mapping[str, AnyAnswer]) -> Tally:

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from fedassay.checks import require_fraction, require_type, require_whole
+from fedassay.checks import require_type, require_whole
 from fedassay.errors import SettingInvalid, SurveyRefused
 from fedassay.examples import Examples, FloatArray, IntArray
 from fedassay.level_draw import choose_level, hashed_level, rows_in_turn
@@ -18,6 +18,7 @@ from fedassay.limits import (
     check_cells,
     check_counters,
     check_draws,
+    check_largest,
     check_published,
 )
 from fedassay.local_reports import blocks
@@ -92,7 +93,7 @@ class ClientPolicy:
         require_type(self.exact_sums, bool, "exact_sums", "Pass True or False.")
         require_whole(self.smallest_cell, "smallest_cell", 0)
         for name in ("largest_epsilon", "largest_local_epsilon"):
-            _check_largest(getattr(self, name), name)
+            check_largest(getattr(self, name), name, CEILING)
         check_delta(self.largest_delta)
         require_type(
             self.model_digests,
@@ -148,23 +149,8 @@ class ClientPolicy:
                 f"this client spends at most epsilon {float(most):g} on a survey; this one asks "
                 f"for epsilon {float(epsilon):g}. Lower its epsilon."
             )
-        check_alone(
-            survey,
-            largest=self.largest_local_epsilon or default_epsilon(Privacy.LOCAL),
-            delta=self.largest_delta,
-        )
-
-
-def _check_largest(epsilon: Fraction | None, name: str) -> None:
-    if epsilon is None:
-        return
-    require_fraction(epsilon, name)
-    if not 0 < epsilon <= CEILING:
-        raise SettingInvalid(
-            f"a client's {name.replace('_', ' ')} must be above 0 and at most {CEILING}, the most "
-            f"that any client answers; found {float(epsilon):g}. Common choices lie between 0.1 "
-            "and 5."
-        )
+        alone = self.largest_local_epsilon or default_epsilon(Privacy.LOCAL)
+        check_alone(survey, largest=alone, delta=self.largest_delta)
 
 
 OPEN_POLICY = ClientPolicy(
@@ -283,6 +269,36 @@ def answer_counts(
     protected they are of the rows that `limited_rows` left, which `rows_limited` says. A survey
     that adds up moments of sites' metrics gets an answer only from who can find them.
     """
+    if survey.moments is not None and moments is None:
+        raise SurveyRefused(
+            "this survey adds up moments of sites' metrics; this client has no way to find its "
+            "own. Answer with fedassay answer, or start a survey without site moments."
+        )
+    check_answerable(
+        survey,
+        leaf_counts,
+        randomness=randomness,
+        policy=policy,
+        client_id=client_id,
+        rows_limited=rows_limited,
+    )
+    if account is not None:
+        account.charge(survey)
+    return make_answer(
+        survey, leaf_counts, randomness=randomness, client_id=client_id, moments=moments
+    )
+
+
+def check_answerable(
+    survey: Survey,
+    leaf_counts: IntArray,
+    *,
+    randomness: Randomness,
+    policy: ClientPolicy,
+    client_id: str | None = None,
+    rows_limited: bool = False,
+) -> None:
+    """Raise what stands in the way of an answer, before anything is charged or drawn."""
     if limits_patients(survey) and not rows_limited:
         raise SettingInvalid(
             f"this survey protects {survey.unit}; counts do not say whose rows they are. Limit "
@@ -303,17 +319,7 @@ def answer_counts(
             "this survey draws a client's level from its id; found none. Pass a client id."
         )
     check_cells(survey, int(leaf_counts.sum()), policy.smallest_cell)
-    if survey.moments is not None and moments is None:
-        raise SurveyRefused(
-            "this survey adds up moments of sites' metrics; this client has no way to find its "
-            "own. Answer with fedassay answer, or start a survey without site moments."
-        )
     _check_counts(survey, leaf_counts)
-    if account is not None:
-        account.charge(survey)
-    return make_answer(
-        survey, leaf_counts, randomness=randomness, client_id=client_id, moments=moments
-    )
 
 
 def _check_counts(survey: Survey, leaf_counts: IntArray) -> None:

@@ -43,6 +43,7 @@ FedassayError
 ├── TooFewReports           decoding now would break a promise
 │   └── TooFewRows          a published count would be below the smallest cell
 ├── TallyClosed             adding to what was released would break one
+├── EngineFailed            an engine that counts elsewhere cannot be started, or gave up
 └── MissingExtra            a package that this needs is not installed
 
 A message names the rule, what was found, and the remedy. On a client it never
@@ -220,6 +221,10 @@ class TooFewRows(TooFewReports):
 
 class TallyClosed(FedassayError):
     """Adding reports to a released tally, or releasing a part of one, would break a promise."""
+
+
+class EngineFailed(FedassayError):
+    """An engine that counts elsewhere cannot be started, or gave up; nothing was answered."""
 
 
 class MissingExtra(FedassayError, ImportError):

@@ -19,6 +19,7 @@ EXTRAS: Mapping[str, str] = MappingProxyType(
         "lightgbm": "reproduction",
         "matplotlib": "all",
         "pyarrow": "all",
+        "pyspark": "spark",
         "rich": "all",
         "scipy": "all",
         "sklearn": "sklearn",

@@ -162,11 +162,18 @@ def decode(data: bytes, survey: Survey) -> Message:
     return _decode(header, data[HEADER.size :], message_bytes(header, survey), survey)
 
 
-def messages(stream: BinaryIO, survey: Survey) -> Iterator[Message]:
-    """Read messages one after the other, in memory that does not grow with their number."""
+def messages(stream: BinaryIO, *surveys: Survey) -> Iterator[Message]:
+    """Read messages one after the other, in memory that does not grow with their number.
+
+    Each answers one of the surveys: the one whose fingerprint it carries.
+    """
+    by_fingerprint = {survey.fingerprint: survey for survey in surveys}
     while header := stream.read(HEADER.size):
         if len(header) < HEADER.size:
             raise ReportMalformed(f"a report was cut short inside its header. {_ASK_AGAIN}")
+        fingerprint = HEADER.unpack(header)[5]
+        # A stranger's message is refused by whichever survey reads it.
+        survey = by_fingerprint.get(fingerprint, surveys[0])
         length = message_bytes(header, survey)
         yield _decode(header, stream.read(length - HEADER.size), length, survey)
 

@@ -114,6 +114,8 @@ def test_a_file_counts_the_latest_rows_of_each_patient(tmp_path: Path) -> None:
         survey, path, PEOPLE, randomness=SYSTEM, policy=OPEN_POLICY, counted=told.append
     )
     assert told == [3]
+    alone = answer_file(survey, path, PEOPLE, randomness=SYSTEM, policy=OPEN_POLICY)
+    assert Tally.of(survey, alone.messages).counters.tolist() == expected.ravel().tolist()
     assert Tally.of(survey, made.messages).counters.tolist() == expected.ravel().tolist()
 
 

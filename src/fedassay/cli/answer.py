@@ -5,7 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
+from fedassay.classes.survey_file import is_class_survey
 from fedassay.cli import accounts, columns
+from fedassay.cli.class_answer import ClassAnswer, answer_class_survey
+from fedassay.cli.class_files import refuse
+from fedassay.cli.classes import ScoresOption
 from fedassay.cli.console import progress
 from fedassay.cli.groups import GroupColumnOption
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
@@ -15,12 +19,15 @@ from fedassay.cli.promise import (
     LargestLocalEpsilonOption,
     SmallestCellOption,
     agreed_policy,
+    client_policy,
 )
 from fedassay.cli.survey import SurveyArgument
 from fedassay.client import rows_counted
+from fedassay.engines.base import RowCounter
 from fedassay.engines.departure import Departure, slot_seconds
 from fedassay.engines.kept_answers import KeptAnswers
 from fedassay.engines.report_files import answer_counts_file, answer_file, read_messages
+from fedassay.engines.spark import answer_spark
 from fedassay.errors import FedassayError, SettingInvalid, SurveyRepeated
 from fedassay.files import write_whole
 from fedassay.randomness import SystemRandomness
@@ -36,13 +43,21 @@ def answer(
     survey_file: SurveyArgument,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Report file.")],
     file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="This client's scored table.")
+        str | None, typer.Argument(metavar="FILE", help="This client's scored table.")
     ] = None,
+    engine: Annotated[
+        RowCounter,
+        typer.Option(
+            help="What counts the rows; for spark FILE is also a folder, an address or a table's "
+            "name."
+        ),
+    ] = RowCounter.PLAIN,
     counts: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Instead of a table: counts by the query of `sql`."),
     ] = None,
     score: columns.ModelScoresOption = None,
+    scores: ScoresOption = None,
     label: columns.LabelOption = None,
     patient: columns.PatientOption = None,
     time: columns.TimeOption = None,
@@ -90,23 +105,16 @@ def answer(
 
       fedassay answer survey.json w.csv --ledger ledger.db --data-id w -o report.fa
 
+      fedassay answer survey.json scores.csv --scores 'p*' --label y -o report.fa
+
       fedassay answer survey.json --counts counts.csv -o report.fa
+
+      fedassay answer survey.json scored/ --engine spark -o report.fa
     """
     given = _given(file, counts)
-    survey = load_survey(survey_file)
+    voice = Voice(as_json, quiet)
     account = accounts.receipt_keeper(
         ledger, data_id, window=window, group=group, who=who, again=again, witness=witness
-    )
-    voice = Voice(as_json, quiet)
-    policy = agreed_policy(
-        survey,
-        smallest_cohort=smallest_cohort,
-        largest_epsilon=largest_epsilon,
-        largest_local_epsilon=largest_local_epsilon,
-        exact_sums=exact_sums,
-        smallest_cell=smallest_cell,
-        model=model,
-        quiet=as_json or quiet,
     )
     models = columns.models_of(score)
     tables = columns.TableOptions(
@@ -120,6 +128,49 @@ def answer(
         scale=scale,
         separator=separator,
         decimal=decimal,
+    )
+    if is_class_survey(survey_file):
+        answer_class_survey(
+            ClassAnswer(
+                survey_file=survey_file,
+                file=given,
+                scores=scores,
+                tables=tables,
+                policy=client_policy(
+                    smallest_cohort=smallest_cohort,
+                    largest_epsilon=largest_epsilon,
+                    largest_local_epsilon=largest_local_epsilon,
+                    exact_sums=exact_sums,
+                    smallest_cell=smallest_cell,
+                    model=model,
+                ),
+                account=account,
+                output=output,
+                again=again,
+                force=force,
+                of_one_score={
+                    "--score": score,
+                    "--counts": counts,
+                    "--client-id": client_id,
+                    "--group-column": group_column,
+                    "--positive": positive,
+                    "--engine": engine is not RowCounter.PLAIN,
+                },
+            ),
+            voice,
+        )
+        return
+    survey = load_survey(survey_file)
+    refuse({"--scores": scores}, "this survey asks for one score, by --score COL")
+    policy = agreed_policy(
+        survey,
+        smallest_cohort=smallest_cohort,
+        largest_epsilon=largest_epsilon,
+        largest_local_epsilon=largest_local_epsilon,
+        exact_sums=exact_sums,
+        smallest_cell=smallest_cell,
+        model=model,
+        quiet=as_json or quiet,
     )
     answers = None if account is None else KeptAnswers.beside(account.ledger.path)
     if account is not None and answers is not None and not again:
@@ -144,6 +195,16 @@ def answer(
         made, rows = answer_counts_file(
             survey,
             counts,
+            randomness=SystemRandomness(),
+            policy=policy,
+            client_id=client_id,
+            account=account,
+        )
+    elif engine is RowCounter.SPARK:
+        made, rows = answer_spark(
+            survey,
+            file or "",
+            tables.as_named(),
             randomness=SystemRandomness(),
             policy=policy,
             client_id=client_id,
@@ -193,14 +254,14 @@ def answer(
     voice.result(_content(output, survey, content, rows=rows, counted=counted))
 
 
-def _given(file: Path | None, counts: Path | None) -> Path:
+def _given(file: str | None, counts: Path | None) -> Path:
     """The one file that the answer is made of."""
     if (file is None) == (counts is None):
         raise SettingInvalid(
             "an answer is made of one scored table, or of counts by the query of fedassay sql; "
             f"found {'neither' if file is None else 'both'}. Pass FILE, or --counts FILE."
         )
-    return file or counts or Path()
+    return Path(file or counts or "")
 
 
 def _send_again(earlier: bytes, output: Path, voice: Voice, *, force: bool) -> None:

@@ -37,7 +37,7 @@ LargestEpsilonOption = Annotated[
 LargestLocalEpsilonOption = Annotated[
     str | None,
     typer.Option(
-        "--largest-local-epsilon",
+        "--largest-local",
         metavar="E",
         help="Refuse shuffled surveys whose reports cost more alone: by default "
         f"{default_epsilon(Privacy.LOCAL)}; at most {CEILING}.",
@@ -62,7 +62,32 @@ def agreed_policy(
     """
     if not quiet:
         out.print(survey.guarantee.sentence(), markup=False)
-    policy = ClientPolicy(
+    policy = client_policy(
+        smallest_cohort=smallest_cohort,
+        largest_epsilon=largest_epsilon,
+        largest_local_epsilon=largest_local_epsilon,
+        exact_sums=exact_sums,
+        smallest_cell=smallest_cell,
+        model=model,
+    )
+    try:
+        policy.check(survey)
+    except SurveyRefused as error:
+        raise SurveyRefused(f"{error}{_option_that_allows(survey, policy)}") from None
+    return policy
+
+
+def client_policy(
+    *,
+    smallest_cohort: int,
+    largest_epsilon: str | None,
+    largest_local_epsilon: str | None,
+    exact_sums: bool,
+    smallest_cell: int,
+    model: Path | None,
+) -> ClientPolicy:
+    """The client's policy, as the options say it."""
+    return ClientPolicy(
         smallest_cohort=smallest_cohort,
         largest_epsilon=options.fraction_option(largest_epsilon, "the largest epsilon"),
         largest_local_epsilon=options.fraction_option(
@@ -72,11 +97,6 @@ def agreed_policy(
         smallest_cell=smallest_cell,
         model_digests=frozenset() if model is None else frozenset([options.file_digest(model)]),
     )
-    try:
-        policy.check(survey)
-    except SurveyRefused as error:
-        raise SurveyRefused(f"{error}{_option_that_allows(survey, policy)}") from None
-    return policy
 
 
 def _option_that_allows(survey: Survey, policy: ClientPolicy) -> str:
@@ -92,5 +112,5 @@ def _option_that_allows(survey: Survey, policy: ClientPolicy) -> str:
     local = survey.local_epsilon if survey.shuffled is not None else None
     alone: Fraction = policy.largest_local_epsilon or default_epsilon(Privacy.LOCAL)
     if local is not None and alone < local <= CEILING:
-        return f" Or answer it knowingly: --largest-local-epsilon {local}."
+        return f" Or answer it knowingly: --largest-local {local}."
     return ""

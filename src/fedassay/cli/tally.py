@@ -8,7 +8,10 @@ import typer
 
 from fedassay.api_inputs import as_assessment
 from fedassay.assessment import Assessment
+from fedassay.classes.survey_file import is_class_survey
 from fedassay.cli import options
+from fedassay.cli.class_files import refuse
+from fedassay.cli.class_tally import tally_class_survey
 from fedassay.cli.console import err, progress
 from fedassay.cli.groups import groups_content
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
@@ -85,10 +88,24 @@ def tally(
 
       fedassay tally second.json inbox/ --first first-assessment.json -o assessment.json
     """
-    survey = load_survey(survey_file)
     check_buckets(buckets)
     voice = Voice(as_json, quiet)
     place = _tally_place(output, collect_in, source)
+    if is_class_survey(survey_file):
+        refuse(
+            {"--first": first, "--preset": preset, "--buckets": buckets, "--threshold": threshold},
+            "a survey of classes is read in one way",
+        )
+        tally_class_survey(
+            survey_file,
+            reports or [],
+            place=place,
+            output=output,
+            must_exist=source is not None or not reports,
+            force=force,
+            voice=voice,
+        )
+    survey = load_survey(survey_file)
     kept = _kept(place, survey, must_exist=source is not None or not reports)
     if output is None:
         kept, collected = _collected(kept, reports or [], place)

@@ -1,9 +1,17 @@
 """What an engine is: the one seam between a survey and its tally."""
 
+from enum import Enum
 from typing import Protocol
 
 from fedassay.survey import Survey
 from fedassay.tally import Tally
+
+
+class RowCounter(Enum):
+    """What counts a client's rows: fedassay's own reader, or an engine for many of them."""
+
+    PLAIN = "plain"
+    SPARK = "spark"
 
 
 class Engine(Protocol):

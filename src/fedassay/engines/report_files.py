@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 import numpy as np
 
@@ -127,10 +127,10 @@ def write_answer(answer: Answer, path: Path) -> int:
     return write_whole(path, answer.to_bytes())
 
 
-def read_messages(path: Path, survey: Survey) -> Iterator[Message]:
+def read_messages(path: Path, *surveys: Survey) -> Iterator[Message]:
     """Read a report file, message by message; each size is checked before it is read."""
     with _opened(path) as stream:
-        yield from messages(stream, survey)
+        yield from messages(stream, *surveys)
 
 
 @contextmanager
@@ -159,8 +159,26 @@ def report_files(paths: Iterable[Path]) -> list[Path]:
     return found
 
 
+class Builder(Protocol):
+    """What adds reports up: of one survey, or of all parts of a question."""
+
+    @property
+    def surveys(self) -> tuple[Survey, ...]:
+        """The surveys that reports may answer."""
+        ...
+
+    @property
+    def reports(self) -> int:
+        """How many were counted so far."""
+        ...
+
+    def add(self, report: Message, *, name: str | None = None) -> None:
+        """Count one; a refused one changes nothing."""
+        ...
+
+
 def collect(
-    builder: TallyBuilder,
+    builder: Builder,
     paths: Iterable[Path],
     *,
     progress: Progress | None = None,
@@ -216,11 +234,11 @@ def site_names(paths: Sequence[Path]) -> list[str]:
 
 
 def _add_file(
-    builder: TallyBuilder, path: Path, name: str, collected: Collected
+    builder: Builder, path: Path, name: str, collected: Collected
 ) -> Iterator[FedassayError]:
     """Add what can be added, and yield what is wrong with the rest."""
     try:
-        for message in read_messages(path, builder.survey):
+        for message in read_messages(path, *builder.surveys):
             try:
                 builder.add(message, name=name)
             except ReportDuplicate:

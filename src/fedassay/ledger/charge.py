@@ -19,7 +19,7 @@ from fedassay.ledger.steps import (
 )
 from fedassay.ledger.texts import check_text, digest, one_of, rational
 from fedassay.ledger.window import EVER, Window
-from fedassay.mechanisms import Keep, Neighbours, Unit, UnitKind
+from fedassay.mechanisms import Guarantee, Keep, Neighbours, Unit, UnitKind
 from fedassay.mechanisms.law import MAX_EXAMPLES
 from fedassay.survey import Survey
 
@@ -68,6 +68,15 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """Several surveys that are asked as one, and what they promise together."""
+
+    fingerprint: bytes
+    guarantee: Guarantee
+    model_digest: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
     """What one survey spends on one part of the data, recorded before anything leaves."""
 
@@ -86,11 +95,13 @@ class Charge:
 
     @classmethod
     def of(
-        cls, survey: Survey, part: Part, status: Status, table: TableSeal | None = None
+        cls, survey: Survey | Question, part: Part, status: Status, table: TableSeal | None = None
     ) -> "Charge":
         """What a survey spends by its own guarantee, and what it announces with it."""
         promise = survey.guarantee
-        step = step_charge(survey, table=table, issued=status is Status.ISSUED)
+        step = None
+        if isinstance(survey, Survey):
+            step = step_charge(survey, table=table, issued=status is Status.ISSUED)
         return cls(
             part=part,
             survey=survey.fingerprint.hex(),

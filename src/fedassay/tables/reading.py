@@ -1,6 +1,6 @@
 """Scored tables in CSV and Parquet files, read in batches."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -127,11 +127,22 @@ def count_survey_file(
 
 
 def survey_batches(
-    path: Path, columns: Columns, survey: Survey, progress: Progress | None
+    path: Path,
+    columns: Columns,
+    survey: Survey,
+    progress: Progress | None = None,
+    *,
+    row_groups: Sequence[int] | None = None,
+    coding: LabelReader | None = None,
 ) -> Iterator[Examples]:
-    """A table's examples batch by batch, with the groups that a survey tells apart."""
+    """A table's examples batch by batch, with the groups that a survey tells apart.
+
+    Of a Parquet file some row groups, where they are named; whoever reads a table in parts
+    gives the reader of labels too, and checks their coding over all of it.
+    """
     asked = columns_for(survey, columns)
-    for batch, examples in checked_batches(path, asked, progress):
+    found = checked_batches(path, asked, progress, row_groups=row_groups, coding=coding)
+    for batch, examples in found:
         if survey.groups is None or asked.group is None:
             yield examples
         else:
@@ -175,14 +186,19 @@ def count_patients_file(
 
 
 def checked_batches(
-    path: Path, columns: Columns, progress: Progress | None
+    path: Path,
+    columns: Columns,
+    progress: Progress | None,
+    *,
+    row_groups: Sequence[int] | None = None,
+    coding: LabelReader | None = None,
 ) -> Iterator[tuple[Any, Examples]]:
     """Batches with their examples; the label coding must be one over the whole file."""
     require_columns(path, columns, columns.names)
-    coding, rows = LabelReader(columns), 0
-    for batch in batches(path, columns, columns.names):
+    reader, rows = LabelReader(columns) if coding is None else coding, 0
+    for batch in batches(path, columns, columns.names, row_groups=row_groups):
         try:
-            examples = _examples(coding.read(batch), batch, columns)
+            examples = _examples(reader.read(batch), batch, columns)
         except ScoreOutOfRange as error:
             raise _out_of_range(path, columns, rows) from error
         except ValueMissing as error:
@@ -192,7 +208,8 @@ def checked_batches(
         rows += batch.num_rows
         if progress is not None:
             progress(batch.num_rows)
-    coding.finish()
+    if coding is None:
+        reader.finish()
 
 
 def _examples(labels: Any, batch: Any, columns: Columns) -> Examples:

@@ -1,7 +1,7 @@
 """CSV and Parquet files as batches of columns."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,14 +17,22 @@ Progress = Callable[[int], None]
 
 
 def batches(
-    path: Path, columns: Columns, names: list[str] | None, *, as_text: bool = False
+    path: Path,
+    columns: Columns,
+    names: list[str] | None,
+    *,
+    as_text: bool = False,
+    row_groups: Sequence[int] | None = None,
 ) -> Iterator[Any]:
-    """Some columns of a table, or all (None), batch by batch; CSV with its very text if asked."""
+    """Some columns of a table, or all (None), batch by batch; CSV with its very text if asked.
+
+    With row groups, those of a Parquet file alone.
+    """
     with reading(path):
         if is_csv(path):
             yield from _csv_batches(path, columns, names, as_text=as_text)
         else:
-            yield from _parquet_batches(path, names)
+            yield from _parquet_batches(path, names, row_groups)
 
 
 def column_names(path: Path, columns: Columns) -> list[str]:
@@ -113,13 +121,20 @@ def _has_suffix(path: Path, suffix: str) -> bool:
     return suffix in [each.lower() for each in path.suffixes]
 
 
-def _parquet_batches(path: Path, names: list[str] | None) -> Iterator[Any]:
+def _parquet_batches(
+    path: Path, names: list[str] | None, row_groups: Sequence[int] | None
+) -> Iterator[Any]:
     with needed_for("tables"):
         import pyarrow.parquet as pq
 
     # By default pyarrow fetches whole files, or whole row groups, ahead of decoding them.
     with pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER_BYTES) as file:
-        yield from file.iter_batches(batch_size=BATCH_ROWS, columns=names)
+        yield from file.iter_batches(
+            batch_size=BATCH_ROWS,
+            columns=names,
+            row_groups=row_groups,
+            use_threads=row_groups is None,
+        )
 
 
 def _csv_batches(

@@ -132,7 +132,7 @@ WITH fedassay_rows AS (
   FROM {_table(table, words.quote)}
 ),
 fedassay_coded AS (
-  SELECT {_label(positive, words.apostrophe)} AS label, {coded} FROM fedassay_rows
+  SELECT {label_code(positive, words.apostrophe)} AS label, {coded} FROM fedassay_rows
 ),
 fedassay_counted AS (
   {counted}
@@ -170,8 +170,12 @@ def _check_survey(survey: Survey, dialect: Dialect) -> None:
             )
 
 
-def _label(positive: str | None, apostrophe: str) -> str:
-    """1, 0, or -1 where the text y is neither."""
+def label_code(positive: str | None, apostrophe: str) -> str:
+    """The label of a row by the text y of its column: 1, 0, or -1 where it is neither.
+
+    >>> label_code("it's", "''")
+    "CASE WHEN y IS NULL THEN -1 WHEN y IN ('it''s') THEN 1 ELSE 0 END"
+    """
     if positive is not None:
         same = ", ".join(_text(each, apostrophe) for each in _spellings(positive))
         return f"CASE WHEN y IS NULL THEN -1 WHEN y IN ({same}) THEN 1 ELSE 0 END"

@@ -1,5 +1,6 @@
 """Columns as arrays: scores on their scale, labels in one coding over a whole file."""
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -59,13 +60,27 @@ class LabelReader:
             return self._compare(decoded(batch.column(self._name)), self._positive)
         labels = numbers(batch, self._name)
         if labels.dtype.kind != "b" and len(labels):
-            self._seen.update(value for value in (-1, 0) if (labels == value).any())
-        if self._seen == {-1, 0}:
+            self.include({value for value in (-1, 0) if (labels == value).any()})
+        return labels
+
+    @property
+    def seen(self) -> frozenset[object]:
+        """The values that decide on the coding: two at most."""
+        return frozenset(self._seen)
+
+    def include(self, seen: Collection[object]) -> None:
+        """Take in values of this or another part of the table; raises where codings mix."""
+        self._seen.update(seen)
+        if self._positive is None and self._seen == {-1, 0}:
             raise LabelInvalid(
                 "labels must use one coding, {0, 1} or {-1, 1}; found 0, and -1 too. "
                 "Map the column to two classes, or name the positive one: --positive VALUE."
             )
-        return labels
+        if len(self._seen) > 2:
+            raise LabelInvalid(
+                f'column "{self._name}" must hold two values, one of them for positives; found '
+                "more (withheld). Map the column to two classes first."
+            )
 
     def finish(self) -> None:
         """Raise, at the file's end, if the label of positives is none of the two there are."""
@@ -98,12 +113,7 @@ class LabelReader:
 
             present = present.filter(pc.invert(pc.is_nan(present)))
         values = present.unique()[:3]
-        self._seen.update(values.to_pylist())
-        if len(self._seen) > 2:
-            raise LabelInvalid(
-                f'column "{self._name}" must hold two values, one of them for positives; found '
-                "more (withheld). Map the column to two classes first."
-            )
+        self.include(values.to_pylist())
         labels = np.full(len(column), np.nan)
         for value in values:
             labels[_where(column, value)] = float(_is_same(value.as_py(), positive))
