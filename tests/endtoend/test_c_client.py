@@ -260,7 +260,7 @@ def test_a_survey_that_is_cut_short_anywhere_is_refused() -> None:
 
 def test_c_and_python_judge_spoilt_surveys_alike() -> None:
     """One to three characters changed, removed or doubled; few of them leave a survey whole."""
-    chooser, texts = random.Random(4), []  # noqa: S311
+    chooser, texts = random.Random(4), []  # noqa: S311  # repeatable
     for survey in LOCAL.values():
         for _ in range(60):
             text = text_of(survey)
@@ -352,7 +352,7 @@ def first_values(answers: list[str], survey: Survey) -> list[int]:
     """The value of the one row of each answer."""
     read = [next(iter(messages(BytesIO(bytes.fromhex(each)), survey))) for each in answers]
     assert all(isinstance(message, Block) and message.reports == 1 for message in read)
-    return [int.from_bytes(message.rows.tobytes(), "little") for message in read]  # type: ignore[union-attr]
+    return [int.from_bytes(message.rows.tobytes(), "little") for message in read]  # type: ignore[union-attr]  # the survey has one
 
 
 OWN = bytes(8).hex()
