@@ -8,8 +8,10 @@ import signal
 import threading
 import time
 from argparse import ArgumentParser
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -60,15 +62,16 @@ def measured(way: str, rows: int, task: Callable[[], Counts]) -> Measured:
     say(f"{way}, {rows:,} rows")
     cpu, start = cpu_seconds(), time.perf_counter()
     counts = task()
-    seconds = time.perf_counter() - start
-    return Measured(way, rows, seconds, cpu_seconds() - cpu, counts)
+    seconds, taken = time.perf_counter() - start, cpu_seconds() - cpu
+    say(f"  took {seconds:.2f} s, {taken:.2f} of processors")
+    return Measured(way, rows, seconds, taken, counts)
 
 
-def write_files(folder: Path, rows: int) -> None:
+def write_files(folder: Path, rows: int, data: Path) -> None:
     """Real scored rows again and again, each time moved a little, in files of equal size."""
-    tables = load(SHARED)
-    scores = np.concatenate([table.scores for table in tables])
-    labels = np.concatenate([table.labels for table in tables]).astype(np.int8)
+    tables = load(data)
+    scores = np.concatenate([table.examples.scores for table in tables])
+    labels = np.concatenate([table.examples.labels for table in tables]).astype(np.int8)
     draw = np.random.default_rng(20261116)
     folder.mkdir()
     for number in range(_FILES):
@@ -83,9 +86,9 @@ def write_files(folder: Path, rows: int) -> None:
 def kill_once() -> tuple[threading.Thread, list[int]]:
     """Kill every Python worker of Spark once, when a job has counted a part and not all."""
     killed: list[int] = []
+    tracker = spark.spark_session().sparkContext.statusTracker()
 
     def watch() -> None:
-        tracker = spark.spark_session().sparkContext.statusTracker()
         for _ in range(60_000):
             stages = [tracker.getStageInfo(each) for each in tracker.getActiveStageIds()]
             if any(each is not None and each.numCompletedTasks > 0 for each in stages):
@@ -113,6 +116,11 @@ def by_duckdb(survey: Survey, files: list[Path]) -> IntArray:
     return counts
 
 
+def total(counted: Iterable[IntArray]) -> IntArray:
+    """The sum of several files' counts."""
+    return reduce(add, counted)
+
+
 def ways(survey: Survey, files: list[Path]) -> dict[str, Callable[[], Counts]]:
     """Every way to count these files, by name."""
     columns = Columns()
@@ -120,12 +128,12 @@ def ways(survey: Survey, files: list[Path]) -> dict[str, Callable[[], Counts]]:
     session = spark.spark_session()
     frame = session.read.parquet(*map(str, files))
     return {
-        "the plain reader, one file after another": lambda: sum(
+        "the plain reader, one file after another": lambda: total(
             count_survey_file(path, columns, survey) for path in files
-        ),  # type: ignore[return-value]  # none of them is 0
-        "the plain reader, row groups in threads": lambda: sum(
+        ),
+        "the plain reader, row groups in threads": lambda: total(
             count_in_threads(path, columns, survey) for path in files
-        ),  # type: ignore[return-value]
+        ),
         "parts, one after another": lambda: counter.total(map(counter, parts)),
         "Spark, files": lambda: spark.count_spark(survey, [*files], columns),
         "Spark, a frame": lambda: spark.count_spark(survey, frame, columns),
@@ -153,7 +161,7 @@ def peers(files: list[Path]) -> dict[str, Callable[[], Counts]]:
     }
 
 
-def study(folder: Path, sizes: tuple[int, ...]) -> tuple[list[Measured], list[int]]:
+def study(folder: Path, sizes: tuple[int, ...], data: Path) -> tuple[list[Measured], list[int]]:
     """Every way over every size, and the workers that were killed in the last."""
     grid = Grid.uniform(_CELLS)
     survey = Survey(
@@ -167,7 +175,7 @@ def study(folder: Path, sizes: tuple[int, ...]) -> tuple[list[Measured], list[in
     spark.spark_session().sparkContext.parallelize(range(2), 2).map(abs).collect()
     for rows in sizes:
         say(f"writing {rows:,} rows")
-        write_files(folder / str(rows), rows)
+        write_files(folder / str(rows), rows, data)
         files = sorted((folder / str(rows)).iterdir())
         found += [measured(way, rows, task) for way, task in ways(survey, files).items()]
         if rows < sizes[-1]:
@@ -230,10 +238,12 @@ def main() -> None:
     """Measure and write the page; --quick only prints a small one."""
     parser = ArgumentParser(prog="python -m experiments.bulk", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a smaller run, printed only")
-    quick: Any = parser.parse_args().quick
+    parser.add_argument("--data", type=Path, default=SHARED, help="folder of scored tables")
+    arguments: Any = parser.parse_args()
+    quick: bool = arguments.quick
     sizes = (10**4, 10**5, 10**6) if quick else (10**6, 10**7, 10**8)
     with TemporaryDirectory(prefix="fedassay-bulk-") as folder:
-        found, killed = study(Path(folder), sizes)
+        found, killed = study(Path(folder), sizes, arguments.data)
         largest = (Path(folder) / str(sizes[-1])).iterdir()
         disk = sum(path.stat().st_size for path in largest) / 1e9
     text = page(found, killed, disk=disk, load=os.getloadavg()[0])

@@ -85,8 +85,7 @@ def solve_gaps(normal: FloatArray, right: FloatArray) -> FloatArray | None:
         return None
     if not np.linalg.eigvalsh(normal / sizes / sizes[:, None])[0] > _SINGULAR:
         return None
-    gaps: FloatArray = np.linalg.solve(normal, right)
-    return gaps
+    return np.asarray(np.linalg.solve(normal, right), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
