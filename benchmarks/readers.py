@@ -66,10 +66,10 @@ def measure(*, quick: bool) -> Section:
     return Section(
         title="Readers",
         about=f"{rows['parquet']:,} rows of Parquet and {rows['csv']:,} of CSV (float64 score, "
-        f"int8 label) counted per label and cell, {_CELLS:,} cells of equal width, on two threads "
-        "at most. By arithmetic: a reader's own expression for cells of equal width, which no other "
-        "survey has, and with no check of scores and labels. Processor seconds are what to compare where "
-        f"a machine is shared. On disk: {sizes}.",
+        f"int8 label) counted per label and cell, {_CELLS:,} cells of equal width, on two "
+        "threads at most. By arithmetic: a reader's own expression for cells of equal width, "
+        "which no other survey has, and with no check of scores and labels. Processor seconds "
+        f"are what to compare where a machine is shared. On disk: {sizes}.",
         header=("what", "million rows per processor second", "million rows/s", "memory"),
         rows=body,
     )
