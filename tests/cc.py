@@ -42,11 +42,19 @@ def _run(*command: object, cwd: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def asked(*lines: Iterable[object]) -> list[str]:
-    """What the driver says to each line, values between tabs; one process for all."""
+def asked(*lines: Iterable[object], megabytes: int = 1024) -> list[str]:
+    """What the driver says to each line, values between tabs; one process for all.
+
+    It ends where it allocates more at once than it may.
+    """
     given = "".join("\t".join(map(str, line)) + "\n" for line in lines)
     done = subprocess.run(
-        [built() / "driver"], input=given.encode(), capture_output=True, check=False, timeout=300
+        [built() / "driver"],
+        input=given.encode(),
+        capture_output=True,
+        check=False,
+        timeout=300,
+        env={"ASAN_OPTIONS": f"max_allocation_size_mb={megabytes}"},
     )
     assert done.returncode == 0, done.stderr.decode()
     answers = done.stdout.decode().split("\n")[:-1]

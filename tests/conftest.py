@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from fedassay.engines import departure
 from tests.clock import Clock
@@ -16,6 +16,10 @@ settings.register_profile(
     database=None,
     max_examples=60,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+# Of a planted bug one counterexample is enough: the smallest one may take minutes to find.
+settings.register_profile(
+    "planted", settings.get_profile("fedassay"), phases=[Phase.explicit, Phase.generate]
 )
 settings.load_profile("fedassay")
 

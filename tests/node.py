@@ -27,3 +27,10 @@ def run_node(
         check=False,
         timeout=300,
     )
+
+
+def node_verdicts(texts: list[bytes]) -> list[str]:
+    """What node says of each survey: its fingerprint, or that it is refused."""
+    done = run_node(SCRIPTS / "fingerprints.mjs", given=b"\n".join([*texts, b""]).decode())
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()

@@ -14,12 +14,15 @@ from experiments.trials import Reader, Setting
 from fedassay.errors import SettingInvalid
 from fedassay.examples import FloatArray, IntArray
 from fedassay.mechanisms import Privacy
+from fedassay.metrics import roc_curve
 from fedassay.metrics.named import named_metric
 from fedassay.planning.request import Preset, Steps
 from fedassay.planning.search import design_survey
 
 OURS, PRESET, ONE_STEP = "our default", "the paper's preset", "ours in one step"
 SITES = 10
+# As many as any survey has cells: no point of a curve is left out.
+_POINTS = 2**14
 
 Answer = tuple[float, RocCurve | None]
 """ROC AUC, and the whole curve where there is one."""
@@ -86,7 +89,8 @@ def survey(
             return nan, None
         value = named_metric(histogram, "roc_auc", buckets=buckets).value
         drawn = histogram if buckets is None else histogram.equi_depth(buckets)
-        return value, RocCurve.of_counts(drawn.monotone().counts)
+        curve = roc_curve(drawn, points=_POINTS, monotone=True)
+        return value, RocCurve(curve.x, curve.y)
 
     return enter
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         write_report,
     )
     from fedassay.api_classes import simulate_classes
-    from fedassay.api_files import load
+    from fedassay.api_files import load, shuffle_answers
     from fedassay.api_pairs import tally_pair
     from fedassay.assessment import Assessment
     from fedassay.calibration.calibrator import Calibrator, Method
@@ -127,6 +127,7 @@ __all__ = [
     "new_survey",
     "plan",
     "planning",
+    "shuffle_answers",
     "simulate",
     "simulate_classes",
     "sites",
@@ -149,7 +150,7 @@ _NAMES_OF = {
         "write_report",
     ),
     "fedassay.api_classes": ("simulate_classes",),
-    "fedassay.api_files": ("load",),
+    "fedassay.api_files": ("load", "shuffle_answers"),
     "fedassay.api_pairs": ("tally_pair",),
     "fedassay.assessment": ("Assessment",),
     "fedassay.calibration.calibrator": ("Calibrator", "Method"),

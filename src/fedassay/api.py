@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Unpack, overload
 
 from fedassay.api_columns import Column, as_table
-from fedassay.api_files import load, survey_of, tally_of  # noqa: F401  # load is a verb
+from fedassay.api_files import load, load_assessment, survey_of, tally_of  # noqa: F401
 from fedassay.api_inputs import (
     NewSurveySettings,
     Number,
@@ -47,7 +47,7 @@ from fedassay.planning.request import Preset, simulated_smallest
 from fedassay.planning.search import decode_options_for, design_survey
 from fedassay.planning.solve import Target
 from fedassay.randomness import SystemRandomness
-from fedassay.report.page import write_report as write_page
+from fedassay.report.any_page import AnyAssessment, write_any_report
 from fedassay.simulation.pairs import SimulatedPair
 from fedassay.simulation.result import SimulatedAssessment, simulated_assessment
 from fedassay.simulation.simulate import check_sites, counted_rows
@@ -376,7 +376,7 @@ def plan(
 
 
 def write_report(
-    result: Assessment | str | Path,
+    result: AnyAssessment | str | Path,
     path: str | Path,
     *,
     calibrator: Calibrator | str | Path | None = None,
@@ -394,7 +394,7 @@ def write_report(
     'report.html'
     """
     place, details = as_path(path), as_details(words)
-    assessment = Assessment.load(result) if isinstance(result, str | Path) else result
+    assessment = load_assessment(result) if isinstance(result, str | Path) else result
     fitted = Calibrator.load(calibrator) if isinstance(calibrator, str | Path) else calibrator
-    write_page(assessment, place, calibrator=fitted, details=details)
+    write_any_report(assessment, place, calibrator=fitted, details=details)
     return place

@@ -14,7 +14,7 @@ from fedassay.api_inputs import Number, SurveySettings, survey_request
 from fedassay.api_rows import Rows
 from fedassay.checks import choice, require_whole, shown
 from fedassay.classes.class_survey import ClassDesign
-from fedassay.classes.result import ClassAssessment, run_classes
+from fedassay.classes.result import SimulatedClasses, run_classes
 from fedassay.classes.rows import ClassRows, chosen_columns, names_of_columns
 from fedassay.classes.table import read_class_cohort
 from fedassay.classes.tallies import ClassCohort
@@ -39,7 +39,7 @@ def simulate_classes(
     design: ClassDesign | str | None = None,
     seed: int | None = None,
     **settings: Unpack[SurveySettings],
-) -> ClassAssessment:
+) -> SimulatedClasses:
     """Run a federation over rows of three classes or more, and compare with the exact figures.
 
     `y_scores` has a row for each example and a column for each class; with `data` it names the

@@ -34,6 +34,13 @@ from fedassay.tables.reading import Columns, read_reference
 Number = int | float | Fraction | Decimal | str
 
 
+_FRACTIONS = {
+    "dropouts": "the share of dropouts",
+    "delta": "delta",
+    "largest_local_epsilon": "the largest local epsilon",
+}
+
+
 class SurveySettings(TypedDict, total=False):
     """What else a survey may be told; the planner fills in what is left out."""
 
@@ -59,6 +66,9 @@ class SurveySettings(TypedDict, total=False):
     auc: float
     allow_empty: bool
     level_by_hash: bool
+    delta: Number  # under shuffled privacy: the chance that epsilon says nothing about
+    largest_local_epsilon: Number
+    """Under shuffled privacy: the most that a report may cost alone (5)."""
     sum_only: bool
     """Under site privacy: whether nobody may see more than the sum over sites all the same."""
     site_moments: bool
@@ -108,8 +118,9 @@ def survey_request(
     )
     if "budget" in asked:
         asked["budget"] = as_shares(asked["budget"])
-    if "dropouts" in asked:
-        asked["dropouts"] = as_fraction(asked["dropouts"], "the share of dropouts")
+    for name, what in _FRACTIONS.items():
+        if name in asked:
+            asked[name] = as_fraction(asked[name], what)
     if "reference" in asked:
         asked["reference"] = as_reference(asked["reference"], is_simulated=is_simulated)
     if "groups" in asked:

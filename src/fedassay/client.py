@@ -13,6 +13,7 @@ from fedassay.level_draw import choose_level, hashed_level, rows_in_turn
 from fedassay.level_policy import OneLevel
 from fedassay.limits import (
     at_most,
+    check_alone,
     check_bytes,
     check_cells,
     check_counters,
@@ -22,6 +23,7 @@ from fedassay.limits import (
 from fedassay.local_reports import blocks
 from fedassay.mechanisms import Privacy, SharingMechanism, UnitKind
 from fedassay.mechanisms.sampling import Dice
+from fedassay.mechanisms.shuffled_promise import check_delta
 from fedassay.patient_rows import limited_rows, limits_patients
 from fedassay.randomness import Randomness
 from fedassay.report_ids import REPORT_ID_BYTES
@@ -40,7 +42,7 @@ CEILING = Fraction(10)
 def default_epsilon(privacy: Privacy) -> Fraction:
     """The most that a client spends on one survey unless it was told otherwise."""
     match privacy:
-        case Privacy.SECURE | Privacy.DISTRIBUTED | Privacy.SITE:
+        case Privacy.SECURE | Privacy.DISTRIBUTED | Privacy.SITE | Privacy.SHUFFLED:
             return Fraction(1)
         case Privacy.LOCAL:
             return Fraction(5)
@@ -57,7 +59,7 @@ def most_cells(privacy: Privacy) -> int:
             return 2**17
         case Privacy.DISTRIBUTED | Privacy.SITE:
             return 2**14
-        case Privacy.LOCAL:
+        case Privacy.LOCAL | Privacy.SHUFFLED:
             return 2**13
 
 
@@ -73,6 +75,10 @@ class ClientPolicy:
     """How many others may work together with the server: a survey must withstand as many."""
     largest_epsilon: Fraction | None = None
     """The most that one survey may spend, up to `CEILING`; None for `default_epsilon`."""
+    largest_local_epsilon: Fraction | None = None
+    """Of shuffled reports, the most that each may cost alone; None for that of local privacy."""
+    largest_delta: Fraction = Fraction(1, 10**6)
+    """The largest chance that a survey's epsilon may say nothing about."""
     exact_sums: bool = False
     """Whether sums without noise may be revealed."""
     smallest_cell: int = 10
@@ -85,14 +91,9 @@ class ClientPolicy:
         require_whole(self.colluders, "colluders", 0)
         require_type(self.exact_sums, bool, "exact_sums", "Pass True or False.")
         require_whole(self.smallest_cell, "smallest_cell", 0)
-        if self.largest_epsilon is not None:
-            require_fraction(self.largest_epsilon, "largest_epsilon")
-        if self.largest_epsilon is not None and not 0 < self.largest_epsilon <= CEILING:
-            raise SettingInvalid(
-                f"a client's largest epsilon must be above 0 and at most {CEILING}, the most that "
-                f"any client answers; found {float(self.largest_epsilon):g}. Common choices lie "
-                "between 0.1 and 5."
-            )
+        for name in ("largest_epsilon", "largest_local_epsilon"):
+            _check_largest(getattr(self, name), name)
+        check_delta(self.largest_delta)
         require_type(
             self.model_digests,
             frozenset,
@@ -147,9 +148,32 @@ class ClientPolicy:
                 f"this client spends at most epsilon {float(most):g} on a survey; this one asks "
                 f"for epsilon {float(epsilon):g}. Lower its epsilon."
             )
+        check_alone(
+            survey,
+            largest=self.largest_local_epsilon or default_epsilon(Privacy.LOCAL),
+            delta=self.largest_delta,
+        )
 
 
-OPEN_POLICY = ClientPolicy(largest_epsilon=CEILING, exact_sums=True, smallest_cell=0)
+def _check_largest(epsilon: Fraction | None, name: str) -> None:
+    if epsilon is None:
+        return
+    require_fraction(epsilon, name)
+    if not 0 < epsilon <= CEILING:
+        raise SettingInvalid(
+            f"a client's {name.replace('_', ' ')} must be above 0 and at most {CEILING}, the most "
+            f"that any client answers; found {float(epsilon):g}. Common choices lie between 0.1 "
+            "and 5."
+        )
+
+
+OPEN_POLICY = ClientPolicy(
+    largest_epsilon=CEILING,
+    largest_local_epsilon=CEILING,
+    largest_delta=Fraction(1, 2),
+    exact_sums=True,
+    smallest_cell=0,
+)
 """All that any client may answer: for simulations and tests, where nobody's rows are at stake."""
 
 
@@ -259,6 +283,36 @@ def answer_counts(
     protected they are of the rows that `limited_rows` left, which `rows_limited` says. A survey
     that adds up moments of sites' metrics gets an answer only from who can find them.
     """
+    if survey.moments is not None and moments is None:
+        raise SurveyRefused(
+            "this survey adds up moments of sites' metrics; this client has no way to find its "
+            "own. Answer with fedassay answer, or start a survey without site moments."
+        )
+    check_answerable(
+        survey,
+        leaf_counts,
+        randomness=randomness,
+        policy=policy,
+        client_id=client_id,
+        rows_limited=rows_limited,
+    )
+    if account is not None:
+        account.charge(survey)
+    return make_answer(
+        survey, leaf_counts, randomness=randomness, client_id=client_id, moments=moments
+    )
+
+
+def check_answerable(
+    survey: Survey,
+    leaf_counts: IntArray,
+    *,
+    randomness: Randomness,
+    policy: ClientPolicy,
+    client_id: str | None = None,
+    rows_limited: bool = False,
+) -> None:
+    """Raise what stands in the way of an answer, before anything is charged or drawn."""
     if limits_patients(survey) and not rows_limited:
         raise SettingInvalid(
             f"this survey protects {survey.unit}; counts do not say whose rows they are. Limit "
@@ -279,17 +333,7 @@ def answer_counts(
             "this survey draws a client's level from its id; found none. Pass a client id."
         )
     check_cells(survey, int(leaf_counts.sum()), policy.smallest_cell)
-    if survey.moments is not None and moments is None:
-        raise SurveyRefused(
-            "this survey adds up moments of sites' metrics; this client has no way to find its "
-            "own. Answer with fedassay answer, or start a survey without site moments."
-        )
     _check_counts(survey, leaf_counts)
-    if account is not None:
-        account.charge(survey)
-    return make_answer(
-        survey, leaf_counts, randomness=randomness, client_id=client_id, moments=moments
-    )
 
 
 def _check_counts(survey: Survey, leaf_counts: IntArray) -> None:

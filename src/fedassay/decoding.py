@@ -188,10 +188,10 @@ def require_enough(survey: Survey, tally: Tally) -> None:
     for level, reports in enumerate(tally.reports):
         missing = survey.minimum_reports - reports
         if missing > 0:
-            # Only shared noise depends on the crowd: local reports protect themselves.
+            # Shared noise and shuffled reports depend on the crowd: local ones protect themselves.
             why = (
                 f"or epsilon={float(survey.epsilon):g} would not hold"
-                if survey.privacy.shares_noise and survey.epsilon is not None
+                if survey.privacy.needs_crowd and survey.epsilon is not None
                 else "before anything is decoded"
             )
             raise TooFewReports(
@@ -292,7 +292,7 @@ def tree_noise(
 
 
 def _local_epsilon(survey: Survey) -> float | None:
-    return float(survey.epsilon) if survey.is_local and survey.epsilon else None
+    return float(survey.local_epsilon) if survey.local_epsilon else None
 
 
 def debiased(survey: Survey, tally: Tally, level: int, *, clients: float) -> FloatArray:

@@ -291,6 +291,10 @@ class ScoreHistogram:
         >>> h.by_cells().counts.tolist()
         [[1.0, 2.0], [1.0, 2.0]]
         """
+        return self if self.cells is None else self._counted
+
+    @cached_property
+    def _counted(self) -> "ScoreHistogram":
         return self if self.cells is None else self.merge(self.cells)
 
     def equi_depth(self, buckets: int) -> "ScoreHistogram":

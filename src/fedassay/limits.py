@@ -154,3 +154,29 @@ def at_most(leaf_counts: IntArray, most: int, dice: Dice) -> IntArray:
         chosen.add(last if rank in chosen else rank)
     cells = np.searchsorted(np.cumsum(flat), sorted(chosen), side="right")
     return np.bincount(cells, minlength=flat.size).reshape(leaf_counts.shape)
+
+
+def check_alone(survey: Survey, *, largest: Fraction, delta: Fraction) -> None:
+    """Raise where a shuffled report tells too much alone, or its survey fails too often.
+
+    >>> import fedassay
+    >>> survey = fedassay.new_survey(privacy="shuffled", epsilon=1, clients=20_000, height=2)
+    >>> check_alone(survey, largest=Fraction(4), delta=Fraction(1, 10**6))
+    Traceback (most recent call last):
+    ...
+    fedassay.errors.SurveyRefused: this client sends reports of at most epsilon 4 each, which is ...
+    """
+    promise, local = survey.shuffled, survey.local_epsilon
+    if promise is None or local is None:
+        return
+    if local > largest:
+        raise SurveyRefused(
+            f"this client sends reports of at most epsilon {float(largest):g} each, which is left "
+            f"if shuffler and collector collude; this survey's have {float(local):g}. Lower its "
+            "largest local epsilon (--largest-local-epsilon)."
+        )
+    if promise.delta > delta:
+        raise SurveyRefused(
+            f"this client answers surveys with a delta of at most {float(delta):g}; this one's is "
+            f"{float(promise.delta):g}. Lower it (--delta)."
+        )

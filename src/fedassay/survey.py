@@ -26,7 +26,9 @@ from fedassay.mechanisms import (
     Unit,
     UnitKind,
 )
+from fedassay.mechanisms.model_rules import check_shuffled, check_site
 from fedassay.mechanisms.partial_noise import epsilons_of_levels, most_of_partial_noise
+from fedassay.mechanisms.shuffled_promise import ShuffledPromise
 from fedassay.pair_grid import PairGrid
 from fedassay.pair_levels import PairLevels, check_pair, check_smallest
 from fedassay.presentation import html_text
@@ -44,7 +46,9 @@ SURVEY_FORMAT = "fedassay.survey/2"
 SMALLEST_CELL_FORMAT = "fedassay.survey/3"
 """Of surveys with a smallest cell, which an older reader would publish without."""
 SURVEY_FORMATS = (SMALLEST_CELL_FORMAT, SURVEY_FORMAT)
+OPTIONAL_PARTS = ("step", "moments", "groups", "shuffled")
 MAX_CLIENTS = 2**31
+_MIXES = "the shuffler to mix the reports and to pass on nothing else"
 _SUM_ONLY = "secure aggregation, or whoever adds up the reports, to reveal only the sum"
 
 
@@ -86,6 +90,8 @@ class Survey:
     """Whether sites add up moments of their metrics, so that their spread shows and no site."""
     groups: GroupNames | None = None
     """Which groups have leaves of their own: those of the first group come first."""
+    shuffled: ShuffledPromise | None = None
+    """What reports promise together once they are shuffled, under shuffled privacy."""
     _fingerprint: bytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -122,7 +128,9 @@ class Survey:
             )
         self._check_privacy()
         self._check_noise()
-        self._check_site()
+        on_one_level = isinstance(self.level_policy, OneLevel)
+        reports, alone = (self.minimum_reports, self.colluders), not self.sum_only
+        check_site(self.privacy, self.unit, reports, on_one_level=on_one_level, alone=alone)
         check_local(self.mechanisms, self.hierarchy, self.level_policy, self.allow_empty)
         if self.is_local and self.step is not None and self.unit.kind is UnitKind.PATIENT:
             raise SettingInvalid(
@@ -131,14 +139,14 @@ class Survey:
             )
         place, grouped = (self.step, self.hierarchy), self.groups is not None
         check_step(*place, epsilon=self.epsilon, is_local=self.is_local, in_groups=grouped)
+        honest, once = self.minimum_reports - self.colluders, self.step is None
+        check_shuffled(self.privacy, self.shuffled, self.mechanisms, honest=honest, once=once)
         check_model_digest(self.model_digest)
         check_smallest(self.smallest_cell, self.grid, self.hierarchy, self.privacy.spends_epsilon)
         more = self.step or self.moments or self.groups
         is_plain = self.level_policy == EveryLevel() and not more
         check_pair(self.grid, self.hierarchy, is_plain=is_plain)
         if self.moments is not None:
-            honest = self.minimum_reports - self.colluders
-            on_one_level = isinstance(self.level_policy, OneLevel)
             self.moments.check(self.privacy, honest=honest, on_one_level=on_one_level)
         object.__setattr__(self, "_fingerprint", b"")
 
@@ -182,6 +190,7 @@ class Survey:
             "model_digest": (str, NoneType),
             "moments": (SiteMoments, NoneType),
             "groups": (GroupNames, NoneType),
+            "shuffled": (ShuffledPromise, NoneType),
         }
         for name, kinds in wanted.items():
             remedy = "fedassay.new_survey takes texts and numbers."
@@ -194,7 +203,7 @@ class Survey:
                 fitting: type = Exact
             case Privacy.DISTRIBUTED | Privacy.SITE:
                 fitting = Polya
-            case Privacy.LOCAL:
+            case Privacy.LOCAL | Privacy.SHUFFLED:
                 fitting = LocalMechanism
         if not all(isinstance(mechanism, fitting) for mechanism in self.mechanisms):
             kinds = ", ".join(str(getattr(m, "kind", m))[:40] for m in self.mechanisms)
@@ -223,36 +232,6 @@ class Survey:
                 raise SettingInvalid(
                     f"the sensitivity for {self.unit} is {moved}; found {mechanism.sensitivity}."
                 )
-
-    def _check_site(self) -> None:
-        """A site that adds the whole noise needs nobody; what speaks of others is refused."""
-        if self.privacy is not Privacy.SITE:
-            if self.sum_only:
-                raise SettingInvalid(
-                    "sum_only goes with site privacy, where a report might be seen; found it with "
-                    f"{self.privacy.value} privacy. Drop it."
-                )
-            return
-        if isinstance(self.level_policy, OneLevel):
-            raise SettingInvalid(
-                "under site privacy every site reports on every level; found one level each. "
-                "Use EveryLevel()."
-            )
-        if self.unit.kind is UnitKind.CLIENT:
-            raise SettingInvalid(
-                "site privacy protects what is inside a site, not whole sites; found unit client. "
-                "Use unit example, or distributed privacy."
-            )
-        if self.colluders and not self.sum_only:
-            raise SettingInvalid(
-                "site privacy holds whatever others do; found colluders. Drop them, or set "
-                "sum_only."
-            )
-        if self.sum_only and self.minimum_reports < 2:
-            raise SettingInvalid(
-                "the sum of one report is that report: sum_only needs minimum_reports of at least "
-                f"2; found {self.minimum_reports}. Raise it, or drop sum_only."
-            )
 
     @property
     def total_epsilon(self) -> Fraction | None:
@@ -316,6 +295,8 @@ class Survey:
                 neighbours, trust = Neighbours.ADD_OR_REMOVE, "nobody"
             case Privacy.LOCAL:
                 neighbours, trust = Neighbours.REPLACE, "nobody"
+            case Privacy.SHUFFLED:
+                neighbours, trust = Neighbours.REPLACE, _MIXES
         return Guarantee(
             epsilon=self.epsilon,
             neighbours=neighbours,
@@ -329,6 +310,8 @@ class Survey:
             place=place_in_words(self.step, self.epsilon, self.unit),
             stands_alone=self.privacy.stands_alone,
             sum_only=self.sum_only,
+            delta=None if self.shuffled is None else self.shuffled.delta,
+            local_epsilon=None if self.shuffled is None else self.local_epsilon,
         )
 
     @property
@@ -362,6 +345,14 @@ class Survey:
     @property
     def epsilon(self) -> Fraction | None:
         """What one unit spends in all, or None when a level is exact."""
+        return self._mechanisms_epsilon() if self.shuffled is None else self.shuffled.epsilon
+
+    @property
+    def local_epsilon(self) -> Fraction | None:
+        """What a single report spends by itself, where each is randomised on its own."""
+        return self._mechanisms_epsilon() if self.is_local else None
+
+    def _mechanisms_epsilon(self) -> Fraction | None:
         spent = [m.epsilon_spent for m in self.mechanisms if m.epsilon_spent is not None]
         if len(spent) < len(self.mechanisms):
             return None
@@ -369,7 +360,7 @@ class Survey:
 
     def to_json(self) -> dict[str, Any]:
         """The canonical content, from which the fingerprint is made."""
-        optional = {"step": self.step, "moments": self.moments, "groups": self.groups}
+        optional = {name: getattr(self, name) for name in OPTIONAL_PARTS}
         smallest = {"smallest_cell": self.smallest_cell} if self.smallest_cell else {}
         alone = {"sum_only": self.sum_only} if self.privacy is Privacy.SITE else {}
         return {

@@ -25,9 +25,16 @@ from fedassay.mechanisms import (
     UnitKind,
 )
 from fedassay.mechanisms.law import MAX_EXAMPLES
+from fedassay.mechanisms.shuffled_promise import ShuffledPromise
 from fedassay.nesting import MOST_SMALLEST_CELL
 from fedassay.pair_grid import grid_from_json
-from fedassay.survey import MAX_CLIENTS, SMALLEST_CELL_FORMAT, SURVEY_FORMATS, Survey
+from fedassay.survey import (
+    MAX_CLIENTS,
+    OPTIONAL_PARTS,
+    SMALLEST_CELL_FORMAT,
+    SURVEY_FORMATS,
+    Survey,
+)
 from fedassay.survey_moments import SiteMoments
 from fedassay.survey_steps import step_from_json
 
@@ -85,7 +92,7 @@ def survey_from_json(content: object, *, where: str = "survey") -> Survey:
     fields.only(
         "format", "privacy", "grid", "hierarchy", "level_policy", "mechanisms", "unit",
         "minimum_reports", "colluders", "allow_empty", "model_digest",
-        *(name for name in ("step", "sum_only", "moments", "groups") if fields.has(name)),
+        *(name for name in ("sum_only", *OPTIONAL_PARTS) if fields.has(name)),
         *(["smallest_cell"] if merges else []),
     )  # fmt: skip
     try:
@@ -137,6 +144,9 @@ def _survey(fields: Fields) -> Survey:
         step=step_from_json(fields.inside("step")) if fields.has("step") else None,
         moments=SiteMoments.from_json(fields.inside("moments")) if fields.has("moments") else None,
         groups=groups,
+        shuffled=ShuffledPromise.from_json(fields.inside("shuffled"))
+        if fields.has("shuffled")
+        else None,
     )
 
 

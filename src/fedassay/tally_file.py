@@ -32,7 +32,9 @@ import numpy as np
 from fedassay.decoding import require_enough
 from fedassay.errors import FileInvalid, SurveyMismatch, TallyClosed
 from fedassay.files import Fields, canonical, check_format, parse_json, write_whole
+from fedassay.mechanisms import Privacy
 from fedassay.report_ids import REPORT_ID_BYTES, ReportIds
+from fedassay.shuffler import BATCH_TAG_BYTES
 from fedassay.survey import MAX_CLIENTS, Survey
 from fedassay.survey_json import MAX_SURVEY_BYTES, survey_from_json
 from fedassay.tally import MOST_SITES, Tally
@@ -140,6 +142,11 @@ class KeptTally:
             )
         self.require_open()
         other.require_open()
+        if len(batches_in(self.survey, self.tally, other.tally)) > 1:
+            raise TallyClosed(
+                "a shuffled survey has one batch: two that overlap would tell the reports apart; "
+                "these tallies are of two. Keep the one whose batch came first."
+            )
         return KeptTally(self.survey, self.tally + other.tally)
 
     def to_bytes(self) -> bytes:
@@ -191,6 +198,14 @@ class KeptTally:
             raise FileInvalid(
                 f"{path}: cannot be read ({error.strerror}). Check the path."
             ) from error
+
+
+def batches_in(survey: Survey, *tallies: Tally) -> set[bytes]:
+    """Which batches of shuffled reports are in tallies; none where reports are not shuffled."""
+    if survey.privacy is not Privacy.SHUFFLED:
+        return set()
+    firsts = (next(iter(tally.report_ids), b"") for tally in tallies)
+    return {first[:BATCH_TAG_BYTES] for first in firsts if first}
 
 
 def is_tally_file(path: Path) -> bool:

@@ -167,7 +167,7 @@ def decode_both(
             for level in range(survey.hierarchy.levels)
         ]
         counts, covariance = fit_leaves(observed, total=total)
-    epsilon = float(second.epsilon) if second.is_local and second.epsilon else None
+    epsilon = float(second.local_epsilon) if second.local_epsilon else None
     noise = DenseNoise(covariance, counts if first.samples_clients else None, epsilon)
     leaves = ScoreHistogram(second.grid.edges, counts, noise, decode_options.smooth)
     return as_counted(second, leaves)

@@ -5,7 +5,7 @@ A message, little-endian, version 2:
     offset  bytes  field
     0       4      magic "FASR"
     4       1      version, 2
-    5       1      encoding: 0 counters, 2 rows
+    5       1      encoding: 0 counters, 2 rows, 3 rows that a shuffler sorted
     6       1      level, or 255 for all levels
     7       1      zero
     8       32     survey fingerprint
@@ -17,6 +17,7 @@ A message, little-endian, version 2:
                    2: n locally private reports, each a row of as many bytes as the level's
                       mechanism has them: for oue ceil(d/8), d bits, least significant first,
                       then zeros; for grr 4, a value below d, or d where nothing may be said
+                   3: the same, of many clients, in the order of their bytes
     end-4   4      CRC-32 of everything before it
 
 Counters, bits and values run over levels from the coarsest, within a level over negatives
@@ -43,7 +44,7 @@ from fedassay.errors import (
 )
 from fedassay.examples import IntArray
 from fedassay.level_policy import EveryLevel, OneLevel
-from fedassay.mechanisms import LocalMechanism
+from fedassay.mechanisms import LocalMechanism, Privacy
 from fedassay.mechanisms.base import Rows
 from fedassay.report_ids import REPORT_ID_BYTES
 from fedassay.survey import Survey
@@ -52,7 +53,7 @@ MAX_BLOCK_BYTES = 2**22
 HEADER = struct.Struct("<4sBBBB32s16sI")
 MAGIC = b"FASR"
 VERSION = 2
-_COUNTERS, ROWS = 0, 2
+_COUNTERS, ROWS, _MIXED = 0, 2, 3
 _ALL_LEVELS = 255
 CRC_BYTES = 4
 _FINGERPRINT_BYTES = 32
@@ -94,6 +95,8 @@ class Block:
     report_id: bytes
     rows: Rows
     level: int
+    mixed: bool = False
+    """Whether a shuffler sorted the reports of many clients."""
 
     def __post_init__(self) -> None:
         _check(self, self.rows, kinds="u", dimensions=2)
@@ -135,7 +138,8 @@ def _check(message: Any, body: object, *, kinds: str, dimensions: int) -> None:
 def encode(message: Message) -> bytes:
     """Turn a message into bytes."""
     if isinstance(message, Block):
-        encoding, items, body = ROWS, len(message.rows), message.rows.tobytes()
+        encoding = _MIXED if message.mixed else ROWS
+        items, body = len(message.rows), message.rows.tobytes()
     else:
         words = np.concatenate([message.counters, message.moments])
         encoding, items, body = _COUNTERS, len(words), words.astype("<i4").tobytes()
@@ -158,11 +162,18 @@ def decode(data: bytes, survey: Survey) -> Message:
     return _decode(header, data[HEADER.size :], message_bytes(header, survey), survey)
 
 
-def messages(stream: BinaryIO, survey: Survey) -> Iterator[Message]:
-    """Read messages one after the other, in memory that does not grow with their number."""
+def messages(stream: BinaryIO, *surveys: Survey) -> Iterator[Message]:
+    """Read messages one after the other, in memory that does not grow with their number.
+
+    Each answers one of the surveys: the one whose fingerprint it carries.
+    """
+    by_fingerprint = {survey.fingerprint: survey for survey in surveys}
     while header := stream.read(HEADER.size):
         if len(header) < HEADER.size:
             raise ReportMalformed(f"a report was cut short inside its header. {_ASK_AGAIN}")
+        fingerprint = HEADER.unpack(header)[5]
+        # A stranger's message is refused by whichever survey reads it.
+        survey = by_fingerprint.get(fingerprint, surveys[0])
         length = message_bytes(header, survey)
         yield _decode(header, stream.read(length - HEADER.size), length, survey)
 
@@ -178,8 +189,14 @@ def _decode(header: bytes, rest: bytes, length: int, survey: Survey) -> Message:
     if zlib.crc32(body, zlib.crc32(header)) != int.from_bytes(rest[-CRC_BYTES:], "little"):
         raise ReportMalformed(f"the checksum must match; it does not. {_ASK_AGAIN}")
     _, _, encoding, level, _, fingerprint, report_id, items = HEADER.unpack(header)
-    if encoding == ROWS:
-        return Block(fingerprint, report_id, _block_rows(body, items, level, survey), level)
+    if encoding in (ROWS, _MIXED):
+        rows, mixed = _block_rows(body, items, level, survey), encoding == _MIXED
+        if mixed and not _rise(rows):
+            raise ReportMalformed(
+                "a batch's reports are sorted; these are not, so that their order may tell whose "
+                "each is. Make the batch with fedassay shuffle."
+            )
+        return Block(fingerprint, report_id, rows, level, mixed)
     width = _expected_width(level, survey)
     words = _counters(body, items, width + survey.moment_words)
     only = None if level == _ALL_LEVELS else level
@@ -226,7 +243,7 @@ def message_bytes(header: bytes, survey: Survey) -> int:
     for name, value, wanted in (
         ("reserved byte", zero, (0,)),
         ("level", level, _levels(survey)),
-        ("encoding", encoding, (ROWS if survey.is_local else _COUNTERS,)),
+        ("encoding", encoding, _encodings(survey)),
     ):
         if value not in wanted:
             raise ReportMalformed(
@@ -241,6 +258,18 @@ def message_bytes(header: bytes, survey: Survey) -> int:
             f"declares {length}. It is another file, or an attack."
         )
     return length
+
+
+def _encodings(survey: Survey) -> Sequence[int]:
+    """The encodings that a header may name."""
+    if survey.privacy is Privacy.SHUFFLED:
+        return (ROWS, _MIXED)
+    return (ROWS if survey.is_local else _COUNTERS,)
+
+
+def _rise(rows: Rows) -> bool:
+    keys = np.ascontiguousarray(rows).view(f"S{rows.shape[1]}").ravel()
+    return bool((keys[1:] >= keys[:-1]).all())
 
 
 def _levels(survey: Survey) -> Sequence[int]:

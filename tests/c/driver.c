@@ -207,6 +207,16 @@ int main(void) {
         if (strcmp(command, "word") == 0) {
             printf("%u", level_of_word(survey, (uint32_t)strtoul(value(), NULL, 10)));
         }
+        if (strcmp(command, "place") == 0) {
+            fa_row row;
+            char *texts[1] = {NULL}, why[FA_WHY_BYTES];
+            int64_t place = -1;
+            memset(&row, 0, sizeof row);
+            read_rows(&row, texts);
+            find_hit(survey, &row, 0, &place, why);
+            printf("%" PRId64, place);
+            free(texts[0]);
+        }
         if (strcmp(command, "step") == 0) printf("%d", answers_step(survey, value()));
         if (strcmp(command, "group") == 0) printf("%u", groups_part(&survey->groups, value()));
         if (strcmp(command, "number") == 0) {

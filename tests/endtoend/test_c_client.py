@@ -17,6 +17,7 @@ from fedassay.files import canonical, number_text
 from fedassay.survey_json import survey_from_bytes
 from fedassay.wire import Block, messages
 from tests.cc import CLIENT, asked, c_verdicts, run_command
+from tests.node import node_verdicts
 from tests.vectors.surveys import LOCAL, SURVEYS, local
 
 VECTORS = Path(__file__).parents[1] / "vectors"
@@ -99,6 +100,24 @@ def test_c_finds_the_levels_and_the_turns_of_the_vectors() -> None:
         text = canonical(each["survey"]).decode()
         _, *said = asked(("survey", text), *(("step", name) for name, _ in each["names"]))
         assert [answer == "1" for answer in said] == [is_asked for _, is_asked in each["names"]]
+
+
+def test_c_finds_the_leaves_of_rows_with_a_group_or_two_scores() -> None:
+    content = vectors("leaves")
+    for each in content["good"]:
+        is_pair = each["name"] == "two models"
+        rows = [
+            (row[0], repr(row[1]), (row[2] if is_pair else row[3]) or "") for row in each["rows"]
+        ]
+        said, *places = asked(
+            ("survey", canonical(each["survey"]).decode()), *(("place", *row) for row in rows)
+        )
+        assert json.loads(said)["fingerprint"] == each["fingerprint"]
+        assert list(map(int, places)) == [row[4] for row in each["rows"]]
+    reasons = asked(*(("survey", each["text"]) for each in content["bad"]))
+    for each, reason in zip(content["bad"], reasons, strict=True):
+        assert reason.startswith("refused: "), each["name"]
+        assert each["says"] in reason, (each["name"], reason)
 
 
 def test_c_computes_the_probabilities_of_the_vectors() -> None:
@@ -240,7 +259,7 @@ def test_a_survey_that_is_cut_short_anywhere_is_refused() -> None:
 
 def test_c_and_python_judge_spoilt_surveys_alike() -> None:
     """One to three characters changed, removed or doubled; few of them leave a survey whole."""
-    chooser, texts = random.Random(4), []  # noqa: S311
+    chooser, texts = random.Random(4), []  # noqa: S311  # repeatable
     for survey in LOCAL.values():
         for _ in range(60):
             text = text_of(survey)
@@ -282,6 +301,19 @@ def test_sizes_are_refused_before_anything_is_built_of_them() -> None:
         assert reason in each
 
 
+@pytest.mark.parametrize("kind", ["uniform", "fine", "octaves"])
+def test_a_short_survey_makes_no_device_allocate_megabytes(kind: str) -> None:
+    """The largest grids of all rules; the twin is a survey that needs two megabytes to be read."""
+    cells = {"uniform": 2**20, "fine": 2**19, "octaves": 78 * 2**12 + 2}[kind]
+    grid = json.dumps({"cells": cells, "kind": kind}, separators=(",", ":"))
+    whole = text_of(LOCAL["oue, one level"])
+    text = whole.replace('{"cells":4,"kind":"uniform"}', grid)
+    (said,) = asked(("survey", text), megabytes=1)
+    assert "at most 8192 cells" in said
+    with pytest.raises(AssertionError, match="allocation"):
+        asked(("survey", whole.replace('"cells":4', f'"cells":[{"0," * 70_000}0]')), megabytes=1)
+
+
 # --- groups and pairs -----------------------------------------------------------------------
 
 NAMES = ("F", "M", "2", "a b", 'say "x"', "Zoë")
@@ -319,7 +351,7 @@ def first_values(answers: list[str], survey: Survey) -> list[int]:
     """The value of the one row of each answer."""
     read = [next(iter(messages(BytesIO(bytes.fromhex(each)), survey))) for each in answers]
     assert all(isinstance(message, Block) and message.reports == 1 for message in read)
-    return [int.from_bytes(message.rows.tobytes(), "little") for message in read]  # type: ignore[union-attr]
+    return [int.from_bytes(message.rows.tobytes(), "little") for message in read]  # type: ignore[union-attr]  # the survey has one
 
 
 OWN = bytes(8).hex()
@@ -348,6 +380,48 @@ def test_c_puts_a_row_with_two_scores_into_their_joint_cell() -> None:
     _, said_of_one = asked(("survey", text_of(survey)), ("answer", OWN, "-", 1, 0.5, 7312345.5))
     assert "second scores" in said_of_one
     assert "7312345" not in said_of_one
+
+
+# --- shuffled reports -----------------------------------------------------------------------
+
+
+def shuffled(**changed: object) -> dict[str, Any]:
+    """Reports that keep the promise alone, so that any crowd does."""
+    content = local("grr", Fraction(2), Grid.uniform(4)).to_json() | {"privacy": "shuffled"}
+    return content | {"shuffled": {"epsilon": "2", "delta": "1/100000000"}} | changed
+
+
+def test_devices_answer_shuffled_surveys_by_what_a_report_spends_alone() -> None:
+    text = canonical(shuffled())
+    survey = survey_from_bytes(text)
+    said, answered = asked(("survey", text.decode()), ("answer", OWN, "-", 1, 0.6))
+    assert json.loads(said)["fingerprint"] == survey.fingerprint.hex()
+    assert json.loads(said)["epsilon"] == ["2", "1"]
+    assert first_values([answered], survey) == [4 + 2]
+    assert node_verdicts([text]) == [survey.fingerprint.hex()]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (shuffled(privacy="local"), "goes with shuffled privacy"),
+        (shuffled(shuffled={"epsilon": "2", "delta": "1"}), "delta must lie between 0 and 1"),
+        (shuffled(shuffled={"epsilon": "2", "delta": "0"}), "delta must lie between 0 and 1"),
+        (shuffled(shuffled={"epsilon": "0", "delta": "1/9"}), "epsilon must be"),
+        (shuffled(shuffled={"epsilon": "2"}), "is missing"),
+        (shuffled(shuffled={"epsilon": "2", "delta": "1/9", "n": 1}), "unknown field"),
+        (shuffled(step=LOCAL["first of two, by hash"].to_json()["step"]), "asked for once"),
+    ],
+)
+def test_a_promise_that_is_none_is_refused_by_all(content: dict[str, Any], says: str) -> None:
+    text = canonical(content)
+    (of_c,) = asked(("survey", text.decode()))
+    (of_node,) = node_verdicts([text])
+    assert of_c.startswith("refused: ")
+    assert of_node.startswith("refused: ")
+    assert says in of_c
+    assert says in of_node
+    assert python_verdict(text) == "refused"
 
 
 # --- answers --------------------------------------------------------------------------------

@@ -37,13 +37,14 @@ def test_the_pages_commands_work_one_after_the_other(run: Run, table: Path) -> N
     page = (ROOT / "docs" / "paired.md").read_text()
     (block,) = re.findall(r"```console\n(.*?)```", page, re.DOTALL)
     commands = [line.removeprefix("$ fedassay ") for line in block.splitlines()]
-    assert len(commands) == 7
+    assert len(commands) == 8
     for command in commands:
         result = run(*shlex.split(command))
         assert result.code == 0, (command, result.err)
     content = json.loads((table.parent / "pair.json").read_text())
     assert content["differences"]["roc_auc"]["value"] > 0.02
     assert min(content["counters"]) >= 10
+    assert 'id="reclassification"' in (table.parent / "pair.html").read_text()
 
 
 def test_a_trial_has_differences_and_figures_of_each_model(run: Run, table: Path) -> None:

@@ -16,6 +16,7 @@ from fedassay.report.page import write_report
 from fedassay.tracking.alarms import Watch, find_alarms
 from fedassay.tracking.history import History
 from tests.browser import Browser, find_axe, start_browser
+from tests.class_rows import drawn_rows
 from tests.pages import assessment
 from tests.program import Run
 
@@ -56,6 +57,18 @@ def write(kind: str, path: Path, name: str = "new") -> None:
         write_comparison(compare(pair), path, title="" if name == "new" else name)
     elif kind == "history":
         write_history(history(), path, watch=Watch(METRICS), title=name)
+    elif kind == "pair":
+        generator = np.random.default_rng(1)
+        scores = generator.beta(1.2, 2.0, (2, 2000))
+        both = {"old": scores[0], "new": scores.mean(axis=0)}
+        found = fedassay.simulate(generator.random(2000) < scores[0], both, seed=1)
+        fedassay.write_report(found, path)
+    elif kind == "classes":
+        rows = drawn_rows(2000)
+        named = fedassay.simulate_classes(
+            rows.labels, rows.scores, privacy="distributed", epsilon=2, seed=1
+        )
+        fedassay.write_report(named, path)
     else:
         write_report(grouped(), path)
 
@@ -66,8 +79,15 @@ def browser() -> Iterator[Browser]:
         yield started
 
 
-@pytest.mark.parametrize(("kind", "dark"), [("compare", False), ("history", True)])
-@pytest.mark.parametrize("width", [360, 1400])
+@pytest.mark.parametrize(
+    ("kind", "dark", "width"),
+    [
+        *((kind, dark, width) for kind, dark in (("compare", False), ("history", True))
+          for width in (360, 1400)),
+        ("pair", False, 360),
+        ("classes", True, 360),
+    ],
+)  # fmt: skip
 def test_pages_have_no_fault_fit_their_window_and_keep_to_themselves(
     browser: Browser, tmp_path: Path, kind: str, dark: bool, width: int
 ) -> None:

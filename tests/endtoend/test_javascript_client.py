@@ -29,7 +29,7 @@ from fedassay.survey_json import survey_from_json
 from fedassay.two_steps import decode_two
 from fedassay.wire import messages
 from tests.cc import c_verdicts
-from tests.node import CLIENT, SCRIPTS, run_node
+from tests.node import CLIENT, SCRIPTS, node_verdicts, run_node
 from tests.steps import first_local, second_local
 from tests.vectors.surveys import LOCAL, SURVEYS, local, secure
 
@@ -142,13 +142,6 @@ def drawn_from(strategy: st.SearchStrategy[Survey], count: int) -> list[Survey]:
 
     gather()
     return list(drawn.values())
-
-
-def node_verdicts(texts: list[bytes]) -> list[str]:
-    """What node says of each survey: its fingerprint, or that it is refused."""
-    done = run_node(SCRIPTS / "fingerprints.mjs", given=b"\n".join([*texts, b""]).decode())
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
 
 
 def test_fingerprints_agree_on_a_thousand_surveys() -> None:

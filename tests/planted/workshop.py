@@ -87,8 +87,10 @@ class Workshop:
         Nothing where the tests took longer than these seconds.
         """
         self._report.unlink(missing_ok=True)
-        arguments = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no",
-                     "-p", "tests.planted.outcomes", *tests]  # fmt: skip
+        arguments = [
+            "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist",
+            "-p", "tests.planted.outcomes", "--hypothesis-profile=planted", *tests,
+        ]  # fmt: skip
         assert self._nursery.stdin is not None
         assert self._nursery.stdout is not None
         self._nursery.stdin.write(json.dumps([arguments, seconds]) + "\n")

@@ -7,6 +7,7 @@ from sklearn import metrics as sk
 
 from fedassay import Grid, ScoreHistogram, metrics
 from fedassay.errors import SettingInvalid
+from fedassay.noise import DenseNoise
 from tests.tables import Table
 
 
@@ -159,3 +160,41 @@ def test_the_band_of_the_precision_recall_curve_is_that_of_a_share_of_those_call
     np.testing.assert_allclose(exact.y_sd, np.sqrt(share * (1 - share) / called))
     noise = np.abs(moved.y - exact.y) / step
     np.testing.assert_allclose(noisy.y_sd**2, exact.y_sd**2 + noise**2, rtol=1e-3)
+
+
+def zigzag(size: float) -> tuple[ScoreHistogram, npt.NDArray[np.float64]]:
+    """Counts on a parabola in pairs of leaves, with noise that cancels in each pair; and them."""
+    middle = (np.arange(16) + 0.5) / 16
+    truth = np.stack([4000.0 * (1.2 - middle) ** 2, 1000.0 * (0.2 + middle) ** 2])
+    apart = np.kron(np.eye(16), np.array([[1.0, -1.0], [-1.0, 1.0]]))
+    noise = DenseNoise(np.eye(32) + size**2 * apart)
+    off = size * np.tile([1.0, -1.0], 8)
+    cells = np.arange(0, 17, 2)
+    return ScoreHistogram(np.linspace(0.0, 1.0, 17), truth + off, noise, cells=cells), truth
+
+
+def test_a_curve_of_two_surveys_goes_smoothly_through_the_cells_that_were_counted() -> None:
+    histogram, truth = zigzag(150.0)
+    curve = metrics.roc_curve(histogram)
+    above = np.append(np.cumsum(truth[:, ::-1], axis=1).T, truth.sum(axis=1)[None], axis=0)[:16]
+    wanted = np.concatenate([[[0.0, 0.0]], above]) / truth.sum(axis=1)
+    assert np.abs(curve.x - wanted[:, 0]).max() < 0.002
+    assert np.abs(curve.y - wanted[:, 1]).max() < 0.002
+    leaves = metrics.roc_curve(ScoreHistogram(histogram.edges, histogram.counts, histogram.noise))
+    assert np.abs(leaves.y - wanted[:, 1]).max() > 0.015
+    # Inside all cells but the end ones it has nothing of the noise of leaves.
+    assert (curve.y_sd[3::2] < 0.5 * leaves.y_sd[3::2]).all()
+    # What the cell around a point hides is in it: more than noise and rows alone.
+    cells = histogram.by_cells()
+    bare = metrics.roc_curve(ScoreHistogram(cells.edges, cells.counts, cells.noise))
+    assert curve.y_sd[3] > 1.1 * max(bare.y_sd[1], bare.y_sd[2])
+
+
+def test_precisions_of_two_surveys_are_drawn_through_the_cells_too() -> None:
+    histogram, truth = zigzag(150.0)
+    curve = metrics.precision_recall_curve(histogram)
+    negatives, positives = np.cumsum(truth[:, ::-1], axis=1)
+    assert np.abs(curve.y - positives / (positives + negatives)).max() < 0.01
+    assert curve.thresholds.tolist() == histogram.edges[15::-1].tolist()
+    # An end cell hides up to its 500 positives, of 300 that are called: no more than that.
+    assert 0.01 < curve.y_sd[0] < 0.5

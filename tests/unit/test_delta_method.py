@@ -8,6 +8,7 @@ import pytest
 
 from fedassay import Estimate, NotEnoughData, ScoreHistogram, metrics
 from fedassay.metrics.delta_method import sampling_variance
+from fedassay.noise import DenseNoise
 
 Metric = Callable[[ScoreHistogram], Estimate]
 T = 0.5
@@ -170,3 +171,14 @@ def test_rows_that_only_change_places_vary_as_a_multinomial() -> None:
     for gradient in (generator.normal(3.0, 1.0, (2, 5)), np.ones((2, 5))):
         expected = float(gradient.ravel() @ covariance @ gradient.ravel())
         assert sampling_variance(histogram, gradient) == pytest.approx(expected, abs=1e-9)
+
+
+def test_noise_where_hardly_any_row_is_does_not_take_the_sampling_error_away() -> None:
+    """Steep at both ends, where noise left -30 and -20 of nothing: the sum itself is below 0."""
+    rows = np.array([[0.0, 400.0, 400.0, 0.0], [0.0, 400.0, 400.0, 0.0]])
+    gradient = np.array([[9.0, 1.0, -1.0, -9.0], [9.0, 1.0, -1.0, -9.0]])
+    off = np.array([[-30.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, -20.0]])
+    edges = np.linspace(0.0, 1.0, 5)
+    noisy = ScoreHistogram(edges, rows + off, DenseNoise(400.0 * np.eye(8)))
+    assert sampling_variance(noisy, gradient) == pytest.approx(1600.0, rel=0.5)
+    assert sampling_variance(ScoreHistogram(edges, rows), gradient) == pytest.approx(1600.0)

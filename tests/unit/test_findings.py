@@ -9,6 +9,7 @@ from scipy import stats
 from fedassay.reproduction.findings import (
     Curves,
     best_within,
+    changes,
     flat_beyond,
     in_order,
     local_prefix_variance,
@@ -16,6 +17,7 @@ from fedassay.reproduction.findings import (
     shared_prefix_variance,
     slope_and_reach,
     within,
+    worse_elsewhere,
 )
 from fedassay.reproduction.results import Point, points_of
 
@@ -114,3 +116,29 @@ def test_the_local_closed_form_is_what_simulated_clients_give() -> None:
     less = 100 * levels * q * (1.0 - q) / (0.5 - q) ** 2
     ratio = float(np.var(drawn)) / (expected - less)
     assert abs(log(ratio)) < 5.5 * sqrt(2.0 / 6_000)
+
+
+@pytest.mark.parametrize(("after", "verdict"), [(0.5, True), (0.9, False)])
+def test_a_change_is_a_ratio_of_two_curves_at_one_place(after: float, verdict: bool) -> None:
+    curves = Curves(
+        points(
+            "p", {("raw", 10.0): [1.0, 1.0], ("fit", 10.0): [after] * 2, ("ours", 10.0): [0.1] * 2}
+        )
+    )
+    finding = changes("p", "raw", "fit", 10.0, "ours", low=0.3, high=0.7)(curves)
+    assert finding.agrees is verdict
+    assert "before" in finding.preset
+    assert "0.1" in finding.default
+
+
+@pytest.mark.parametrize(("noisy", "verdict"), [(2.0, True), (1.2, False)])
+def test_noise_makes_worse_by_half_or_it_does_not(noisy: float, verdict: bool) -> None:
+    curves = Curves(
+        points("noisy", {("c", 10.0): [noisy] * 2, ("ours", 10.0): [0.1] * 2})
+        + points("exact", {("c", 10.0): [1.0, 1.0]})
+    )
+    assert worse_elsewhere("noisy", "exact", "c", 10.0, "ours")(curves).agrees is verdict
+
+
+def test_one_place_has_no_slope() -> None:
+    assert slope_and_reach(points("p", {("c", 10.0): [1.0, 1.1]})) is None

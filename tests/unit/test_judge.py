@@ -42,7 +42,7 @@ def rows_of(survey: Survey, label: int) -> tuple[FloatArray, FloatArray]:
     """Each counter as a row over the leaves, and its noise's variance, by loops."""
     rows, variances = [], []
     for level, mechanism in enumerate(survey.mechanisms):
-        ratio = np.exp(-float(mechanism.epsilon) / mechanism.sensitivity)  # type: ignore[union-attr]
+        ratio = np.exp(-float(mechanism.epsilon) / mechanism.sensitivity)  # type: ignore[union-attr]  # the survey has one
         for cell in range(survey.hierarchy.cells_per_level[level]):
             row = []
             for leaf in range(survey.hierarchy.leaves):
@@ -71,7 +71,27 @@ def test_predicted_noise_is_that_of_least_squares_by_brute_force() -> None:
         [(1.0 - below_p / p.sum() - area) / n.sum(), (below_n / n.sum() - area) / p.sum()]
     )
     expected = sqrt(gradient @ covariance @ gradient)
-    assert Judge.of(pilot, ()).errors(second)[0] == pytest.approx(expected, rel=1e-6)
+    errors = Judge.of(pilot, ()).errors(second)
+    assert errors[0] == pytest.approx(expected, rel=1e-6)
+    # The last is the true positive rate above 95 % of both classes, each counting as much.
+    shares = (np.cumsum(n) / n.sum() + np.cumsum(p) / p.sum()) / 2
+    above = np.arange(len(p)) > np.flatnonzero(shares >= 0.95)[0]
+    rate = np.concatenate([np.zeros(len(n)), (above - p[above].sum() / p.sum()) / p.sum()])
+    assert errors[-1] == pytest.approx(sqrt(rate @ covariance @ rate), rel=1e-6)
+
+
+def test_of_two_surveys_that_differ_at_thresholds_nobody_asked_for_the_better_is_taken() -> None:
+    pilot, second = rehearsed()
+    judge, levels = Judge.of(pilot, ()), second.hierarchy
+    assert isinstance(levels, CutLevels)
+    shares = pilot.shares.mean(axis=0)
+    surveys = []
+    for cells in (5, 40):  # both have cuts at 0.2 and 0.8, where thresholds are judged
+        starts = tuple(sorted({0, *np.searchsorted(shares, np.arange(1, cells) / cells).tolist()}))
+        surveys.append(replace(second, hierarchy=replace(levels, cuts=((starts, starts),))))
+    errors = [judge.errors(survey)[-20:].mean() for survey in surveys]
+    assert errors[1] < 0.7 * errors[0]
+    assert judge.error(surveys[1]) < judge.error(surveys[0])
 
 
 def test_areas_vary_as_predicted_when_the_surveys_are_made() -> None:

@@ -598,7 +598,7 @@ def test_a_client_that_passes_rows_in_the_wrong_place_hears_no_score(rows: objec
     given: Any = rows
     own = {"randomness": SystemRandomness(), "policy": OPEN}
     calls: list[Callable[[], object]] = [
-        lambda: answer_examples(survey(), given, **own),  # type: ignore[arg-type]
+        lambda: answer_examples(survey(), given, **own),  # type: ignore[arg-type]  # settings by name
         lambda: Grid.uniform(4).count(given),
         lambda: metrics.roc_auc(given),
         lambda: fedassay.answer(survey(), Y, given, policy=OPEN),

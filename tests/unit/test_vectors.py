@@ -22,6 +22,7 @@ from fedassay.level_policy import OneLevel
 from fedassay.mechanisms import RandomizedResponse, UnaryEncoding, UnitKind
 from fedassay.mechanisms.rational import scaled_exp
 from fedassay.mechanisms.sampling import CoinBytes
+from fedassay.survey_cells import count_rows
 from fedassay.survey_json import survey_from_json
 from fedassay.wire import Report, decode, encode, messages
 from tests.randomness import ScriptedRandomness
@@ -115,6 +116,26 @@ def test_levels_of_ids_and_words_are_as_recorded(vector: Vector) -> None:
     words, levels = zip(*vector["words"], strict=True)
     drawn = ScriptedRandomness(np.array(words, dtype="<u4").tobytes())
     assert levels_of_reports(survey, len(words), drawn).tolist() == list(levels)
+
+
+@named("leaves")
+def test_a_row_with_a_group_or_two_scores_is_in_its_leaf(vector: Vector) -> None:
+    survey = survey_from_json(vector["survey"])
+    assert survey.fingerprint.hex() == vector["fingerprint"]
+    for label, score, second, group, place in vector["rows"]:
+        rows = Examples([label], [score])
+        if survey.pair is not None:
+            rows = survey.pair.examples(rows, Examples([label], [second]))
+        if survey.groups is not None:
+            rows = rows.in_groups(survey.groups.codes([group]))
+        assert count_rows(survey, rows).ravel().nonzero()[0].tolist() == [place]
+
+
+@named("leaves", "bad")
+def test_a_bad_survey_of_groups_or_models_is_refused_for_its_reason(vector: Vector) -> None:
+    with pytest.raises(FileInvalid) as refused:
+        survey_from_json(parse_json(vector["text"].encode(), "survey"))
+    assert vector["says"] in str(refused.value)
 
 
 @pytest.mark.parametrize("vector", vectors("steps"))

@@ -27,6 +27,7 @@ from fedassay.survey_steps import FirstOfTwo
 from tests.randomness import ScriptedRandomness
 from tests.vectors.bad_surveys import bad_surveys
 from tests.vectors.canonical_cases import BAD, GOOD, NUMBERS
+from tests.vectors.leaves import leaf_vectors
 from tests.vectors.reports import report_vectors
 from tests.vectors.surveys import LOCAL, SURVEYS
 
@@ -242,6 +243,7 @@ def main() -> None:
     write("surveys", good=good, bad=bad_surveys())
     one_level = [s for s in LOCAL.values() if isinstance(s.level_policy, OneLevel)]
     write("levels", good=[level_vector(survey) for survey in one_level])
+    write("leaves", **leaf_vectors())
     stepped = [survey for survey in SURVEYS.values() if survey.step is not None]
     write("steps", good=[step_vector(survey) for survey in stepped])
     epsilons = ["1/1000000000", "1/1000", "1/3", "1/2", "1", "2", "5", "17/2", "50"]

@@ -27,7 +27,7 @@ static int check_owner(const fa_survey *survey, const fa_owner *owner, char *why
 }
 
 /* Where a row counts: label * leaves + leaf. Reasons withhold its values. */
-static int find_hit(const fa_survey *survey, const fa_row *row, size_t i, int64_t *hit, char *why) {
+int find_hit(const fa_survey *survey, const fa_row *row, size_t i, int64_t *hit, char *why) {
     uint32_t leaf;
     CHECK(why, row->label == 0 || row->label == 1, "labels must be 0 or 1; item %lu is not",
           (unsigned long)i + 1);

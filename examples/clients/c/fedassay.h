@@ -51,7 +51,8 @@ void fa_survey_free(fa_survey *survey);
 
 /* SHA-256 of the survey's canonical JSON: it names the survey in every report. */
 const unsigned char *fa_survey_fingerprint(const fa_survey *survey);
-/* What one unit spends on this survey, and on the other one where it is one of two. */
+/* What one unit spends on this survey, and on the other one where it is one of two; of shuffled
+ * reports what each spends alone. */
 fa_fraction fa_survey_epsilon(const fa_survey *survey);
 /* Whether rows carry a second score, and a group. */
 int fa_survey_is_pair(const fa_survey *survey);

@@ -6,6 +6,7 @@
 
 #define MOST_GROUPS 100
 #define MOST_LETTERS 200
+#define NAMED "groups are named once each, by 1 to %d letters without blanks around them"
 
 /* The bytes of a blank that begins here, or 0: what Python's strip takes away. */
 static size_t blank_length(const unsigned char *c) {
@@ -64,19 +65,18 @@ int groups_read(groups *made, const json *file, uint32_t node) {
     free(name);
     CHECK(file->why, fits, "a column of groups has a name of 1 to %d letters", MOST_LETTERS);
     CHECK(file->why, file->nodes[list].kind == '[' && file->nodes[list].count >= 1,
-          "groups are named once each");
+          NAMED, MOST_LETTERS);
     CHECK(file->why, file->nodes[list].count <= MOST_GROUPS,
           "a column of groups has at most %d values", MOST_GROUPS);
     made->names = calloc(file->nodes[list].count, sizeof *made->names);
     CHECK(file->why, made->names != NULL, "there is not enough memory for this survey");
     at = list + 1;
     for (uint32_t i = 0; i < file->nodes[list].count; i++) {
-        CHECK(file->why, file->nodes[at].kind == '"', "groups are named by texts");
+        CHECK(file->why, file->nodes[at].kind == '"', NAMED, MOST_LETTERS);
         name = made->names[made->count++] = json_text(file, at);
-        CHECK(file->why, name != NULL && is_name(name),
-              "groups are named by 1 to %d letters without blanks around them", MOST_LETTERS);
+        CHECK(file->why, name != NULL && is_name(name), NAMED, MOST_LETTERS);
         for (uint32_t j = 0; j < i; j++) {
-            CHECK(file->why, strcmp(made->names[j], name) != 0, "groups are named once each");
+            CHECK(file->why, strcmp(made->names[j], name) != 0, NAMED, MOST_LETTERS);
         }
         at = file->nodes[at].next;
     }

@@ -110,6 +110,7 @@ int levels_read(fa_survey *survey, const json *file, uint32_t node);
 uint32_t level_cell(const level *at, uint32_t leaf, int label);
 int mechanism_read(fa_survey *survey, level *at, const json *file, uint32_t node,
                    fa_fraction *epsilon);
+int epsilon_read(const json *file, uint32_t node, fa_fraction *epsilon); /* its field */
 void scaled_exp(fa_fraction epsilon, big *made);
 uint64_t unary_numerator(fa_fraction epsilon);
 uint64_t response_numerator(fa_fraction epsilon, uint32_t values);
@@ -150,6 +151,9 @@ int policy_read(fa_survey *survey, const json *file, uint32_t node);
 int answers_step(const fa_survey *survey, const char *name);
 uint32_t hashed_level(const fa_survey *survey, const char *client_id);
 uint32_t level_of_word(const fa_survey *survey, uint32_t word);
+
+/* Where the i-th row counts: label * leaves + leaf; 0 with a reason for what is no row. */
+int find_hit(const fa_survey *survey, const fa_row *row, size_t i, int64_t *hit, char *why);
 
 /* --- dice.c, mechanism.c, wire.c ----------------------------------------------------------- */
 

@@ -56,7 +56,7 @@ static int must_be(const json *file, uint32_t node, uint64_t numerator, const ch
     return 1;
 }
 
-static int read_epsilon(const json *file, uint32_t node, fa_fraction *epsilon) {
+int epsilon_read(const json *file, uint32_t node, fa_fraction *epsilon) {
     static const fa_fraction most = {50, 1};
     if (!json_fraction(file, json_find(file, node, "epsilon"), "epsilon", epsilon)) return 0;
     CHECK(file->why, epsilon->top > 0 && fraction_compare(*epsilon, most) <= 0,
@@ -72,7 +72,7 @@ int mechanism_read(fa_survey *survey, level *at, const json *file, uint32_t node
     CHECK(file->why, !is_shared, "local privacy goes with oue or grr mechanisms");
     if (json_kind_is(file, node, "oue")) {
         if (!json_exactly(file, node, "kind epsilon q", "mechanism")) return 0;
-        if (!read_epsilon(file, node, epsilon)) return 0;
+        if (!epsilon_read(file, node, epsilon)) return 0;
         at->is_unary = 1;
         at->numerator = unary_numerator(*epsilon);
         at->row_bytes = (places + 7) / 8;
@@ -80,7 +80,7 @@ int mechanism_read(fa_survey *survey, level *at, const json *file, uint32_t node
     }
     CHECK(file->why, json_kind_is(file, node, "grr"), "mechanisms are exact, polya, oue, grr");
     if (!json_exactly(file, node, "kind epsilon p", "mechanism")) return 0;
-    if (!read_epsilon(file, node, epsilon)) return 0;
+    if (!epsilon_read(file, node, epsilon)) return 0;
     at->values = places + (survey->allow_empty ? 1 : 0);
     at->numerator = response_numerator(*epsilon, at->values);
     at->row_bytes = 4;

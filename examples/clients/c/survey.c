@@ -24,8 +24,28 @@ static int check_kind(const json *file) {
                       (int)(file->nodes[privacy].end - file->nodes[privacy].start),
                       file->text + file->nodes[privacy].start);
     }
-    CHECK(file->why, privacy == 0 || json_is(file, privacy, "local"),
-          "\"privacy\" is one of secure, distributed, site, local");
+    CHECK(file->why,
+          privacy == 0 || json_is(file, privacy, "local") || json_is(file, privacy, "shuffled"),
+          "\"privacy\" is one of secure, distributed, site, shuffled, local");
+    return 1;
+}
+
+/* What shuffled reports promise together. Only who can compute that relies on it: this client
+ * holds what a report spends by itself to its owner's limit, and need not trust a shuffler. */
+static int check_promise(const json *file) {
+    uint32_t node = json_find(file, 0, "shuffled");
+    fa_fraction epsilon, delta;
+    if (!json_is(file, json_find(file, 0, "privacy"), "shuffled")) {
+        CHECK(file->why, node == 0, "the promise of shuffled reports goes with shuffled privacy");
+        return 1;
+    }
+    CHECK(file->why, node != 0, "shuffled reports promise an epsilon and a delta together");
+    if (!json_exactly(file, node, "epsilon delta", "shuffled") ||
+        !epsilon_read(file, node, &epsilon) ||
+        !json_fraction(file, json_find(file, node, "delta"), "delta", &delta))
+        return 0;
+    CHECK(file->why, delta.top > 0 && delta.top < delta.bottom, "delta must lie between 0 and 1");
+    CHECK(file->why, json_find(file, 0, "step") == 0, "shuffled reports are asked for once");
     return 1;
 }
 
@@ -76,7 +96,7 @@ static int read_pair(fa_survey *survey, const json *file, uint32_t node) {
     uint32_t names = json_find(file, node, "names"), second;
     if (!json_exactly(file, node, "kind names first second", "grid")) return 0;
     CHECK(file->why, file->nodes[names].kind == '[' && file->nodes[names].count == 2,
-          "\"names\" must list what the two models are called");
+          "two models are compared on the same rows");
     second = file->nodes[names + 1].next;
     CHECK(file->why, is_model_name(file, names + 1) && is_model_name(file, second),
           "a model's name has 1 to 40 letters, digits, dots, dashes or underscores");
@@ -142,12 +162,13 @@ static int check_levels(const fa_survey *survey, const json *file) {
 
 static int read_survey(fa_survey *survey, const json *file) {
     uint32_t placed = json_find(file, 0, "step"), named = json_find(file, 0, "groups");
-    char names[sizeof FIELDS + sizeof " step groups"];
+    char names[sizeof FIELDS + sizeof " step groups shuffled"];
     CHECK(file->why, file->nodes[0].kind == '{', "expected format \"fedassay.survey/2\"");
     strcpy(names, FIELDS);
     if (placed != 0) strcat(names, " step");
     if (named != 0) strcat(names, " groups");
-    return check_kind(file) && json_exactly(file, 0, names, "survey") &&
+    if (json_find(file, 0, "shuffled") != 0) strcat(names, " shuffled");
+    return check_kind(file) && json_exactly(file, 0, names, "survey") && check_promise(file) &&
            read_leaves(survey, file) &&
            levels_read(survey, file, json_find(file, 0, "hierarchy")) &&
            read_crowd(survey, file) && read_unit(survey, file, json_find(file, 0, "unit")) &&

@@ -9,7 +9,7 @@ export interface Survey {
   /** SHA-256 of the survey's canonical JSON: it names the survey in every report. */
   readonly fingerprint: Uint8Array;
   readonly isLocal: boolean;
-  /** What one unit spends on this survey; null for exact sums. */
+  /** What one unit spends on this survey; of shuffled reports what each spends alone; null for exact sums. */
   readonly epsilon: Fraction | null;
   /** And on the other one, where it is one of two. */
   readonly totalEpsilon: Fraction | null;

@@ -73,7 +73,7 @@ export function checkLimits(survey, { largestEpsilon, smallestCohort = 1, modelD
 }
 
 /** Where an example counts: label * leaves + leaf. Messages withhold its values. */
-function hitOf({ edges, second: secondEdges, groups, leaves }, { label, score, second, group }, i) {
+export function hitOf({ edges, second: secondEdges, groups, leaves }, { label, score, second, group }, i) {
   check(label === 0 || label === 1, `labels must be 0 or 1; item ${i + 1} is not`);
   check(isScore(score), `scores must lie in [0, 1]; item ${i + 1} does not`);
   let leaf = cellOfScore(edges, score);

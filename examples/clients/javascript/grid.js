@@ -34,10 +34,12 @@ export function gridOf(grid) {
   }
   exactly(grid, ["kind", "names", "first", "second"], "grid");
   const { names } = grid;
+  check(Array.isArray(names) && names.length === 2, "two models are compared on the same rows");
   check(
-    Array.isArray(names) && names.length === 2 && names[0] !== names[1] && names.every(isModelName),
-    "two models have two names of 1 to 40 letters, digits, dots, dashes or underscores",
+    names.every(isModelName),
+    "a model's name has 1 to 40 letters, digits, dots, dashes or underscores",
   );
+  check(names[0] !== names[1], "two models have two names");
   const [edges, second] = [edgesOf(grid.first), edgesOf(grid.second)];
   const cells = (edges.length - 1) * (second.length - 1);
   check(cells <= MOST_CELLS, `a pair of grids has at most ${MOST_CELLS} cells together`);

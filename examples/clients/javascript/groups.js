@@ -18,10 +18,10 @@ export function groupsOf(content) {
     typeof column === "string" && column !== "" && letters(column) <= MOST_LETTERS,
     `a column of groups has a name of 1 to ${MOST_LETTERS} letters`,
   );
-  check(Array.isArray(names) && names.length >= 1, "groups are named once each");
-  check(names.length <= MOST_GROUPS, `a column of groups has at most ${MOST_GROUPS} values`);
+  const count = Array.isArray(names) ? names.length : 0;
+  check(count <= MOST_GROUPS, `a column of groups has at most ${MOST_GROUPS} values`);
   check(
-    names.every(isName) && new Set(names).size === names.length,
+    count >= 1 && names.every(isName) && new Set(names).size === count,
     `groups are named once each, by 1 to ${MOST_LETTERS} letters without blanks around them`,
   );
   const known = new Map([...names, ""].map((name, i) => [name, i]));

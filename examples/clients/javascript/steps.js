@@ -10,12 +10,12 @@ const WHOLE = { top: 1n, bottom: 1n };
 const MOST_SHARED_LEVELS = 4;
 
 /** Read the place of a survey: { isFirst, totalEpsilon, share, first }; null where it stands alone. */
-export function stepOf(content, { privacy, epsilon, hierarchy, levels, inGroups }) {
+export function stepOf(content, { isLocal, epsilon, hierarchy, levels, inGroups }) {
   const step = content === undefined ? null : readStep(content);
   if (step !== null) {
-    checkSpent(step, epsilon, privacy === "local");
+    checkSpent(step, epsilon, isLocal);
     check(
-      privacy === "local" || levels <= MOST_SHARED_LEVELS,
+      isLocal || levels <= MOST_SHARED_LEVELS,
       `each of two surveys has at most ${MOST_SHARED_LEVELS} levels where noise is shared`,
     );
   }
@@ -24,7 +24,7 @@ export function stepOf(content, { privacy, epsilon, hierarchy, levels, inGroups 
     "levels are chosen for the second of two surveys, and only for that",
   );
   check(
-    privacy !== "local" || hierarchy.weights === undefined,
+    !isLocal || hierarchy.weights === undefined,
     "weighted sums need noise that clients share. Drop the weights",
   );
   return step;

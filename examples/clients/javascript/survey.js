@@ -6,6 +6,7 @@ import { gridOf } from "./grid.js";
 import { groupsOf } from "./groups.js";
 import { levelsOf } from "./levels.js";
 import { mechanismOf } from "./mechanisms.js";
+import { checkEpsilon } from "./probabilities.js";
 import { Refused, check } from "./refused.js";
 import { sha256 } from "./platform.js";
 import { stepOf } from "./steps.js";
@@ -17,7 +18,12 @@ const FIELDS = [
   "format", "privacy", "grid", "hierarchy", "level_policy", "mechanisms", "unit",
   "minimum_reports", "colluders", "allow_empty", "model_digest",
 ];
-const MECHANISMS = { secure: ["exact"], distributed: ["polya"], local: ["oue", "grr"] };
+const MECHANISMS = {
+  secure: ["exact"],
+  distributed: ["polya"],
+  local: ["oue", "grr"],
+  shuffled: ["oue", "grr"],
+};
 const MOST_CLIENTS = 2 ** 31;
 const MOST_EXAMPLES = 2 ** 20;
 
@@ -28,10 +34,12 @@ export async function readSurvey(bytes) {
   check(content?.format === FORMAT, `expected format "${FORMAT}"`);
   check(content.privacy !== "site", `site privacy is ${ELSEWHERE}`);
   check(!Object.hasOwn(content, "moments"), `moments of sites are ${ELSEWHERE}`);
-  const optional = ["step", "groups"].filter((name) => Object.hasOwn(content, name));
+  const optional = ["step", "groups", "shuffled"].filter((name) => Object.hasOwn(content, name));
   exactly(content, [...FIELDS, ...optional], "survey");
   const fitting = Object.keys(MECHANISMS).find((privacy) => privacy === content.privacy);
-  check(fitting, '"privacy" is one of secure, distributed, local');
+  check(fitting, '"privacy" is one of secure, distributed, shuffled, local');
+  const isLocal = ["local", "shuffled"].includes(fitting);
+  checkPromise(content);
   const grid = gridOf(content.grid);
   const groups = groupsOf(content.groups);
   const leaves = grid.cells * (groups?.parts ?? 1);
@@ -53,20 +61,20 @@ export async function readSurvey(bytes) {
     `${fitting} privacy goes with ${MECHANISMS[fitting].join(" or ")} mechanisms`,
   );
   const policy = levelPolicy(content.level_policy, levels.length);
-  checkLevels(content, policy, levels.length);
+  checkLevels(content, policy, levels.length, isLocal);
   checkPair(content, policy, levels.length);
   check(
     content.privacy !== "distributed" || minimumReports >= 2,
     "distributed noise needs minimum_reports of at least 2",
   );
   const epsilon = epsilonOf(mechanisms, policy);
-  const { privacy, hierarchy } = content;
+  const { hierarchy } = content;
   const inGroups = groups !== null;
-  const step = stepOf(content.step, { privacy, epsilon, hierarchy, levels: levels.length, inGroups });
+  const step = stepOf(content.step, { isLocal, epsilon, hierarchy, levels: levels.length, inGroups });
   return {
     content,
     fingerprint: await sha256(new TextEncoder().encode(canonical(content))),
-    isLocal: content.privacy === "local",
+    isLocal,
     edges: grid.edges,
     second: grid.second,
     groups,
@@ -106,13 +114,30 @@ function levelPolicy(content, levels) {
   return { everyLevel: false, upTo, byHash: boolean(content.by_hash, "by_hash") };
 }
 
-function checkLevels(content, policy, levels) {
+/**
+ * What shuffled reports promise together. Only who can compute that relies on it: this client
+ * holds what a report spends by itself to its owner's limit, so that it need not trust a shuffler.
+ */
+function checkPromise({ privacy, shuffled, step }) {
+  if (privacy !== "shuffled") {
+    check(shuffled === undefined, "the promise of shuffled reports goes with shuffled privacy");
+    return;
+  }
+  check(shuffled !== undefined, "shuffled reports promise an epsilon and a delta together");
+  exactly(shuffled, ["epsilon", "delta"], "shuffled");
+  checkEpsilon(fraction(shuffled.epsilon, "epsilon"));
+  const { top, bottom } = fraction(shuffled.delta, "delta");
+  check(top > 0n && top < bottom, "delta must lie between 0 and 1");
+  check(step === undefined, "shuffled reports are asked for once");
+}
+
+function checkLevels(content, policy, levels, isLocal) {
   if (!policy.everyLevel) return;
   if (content.hierarchy.kind === "interleaved") {
     throw new Refused("interleaved levels are for clients that report on one level each");
   }
   check(
-    content.privacy !== "local" || levels === 1,
+    !isLocal || levels === 1,
     "under local privacy a client reports on one level",
   );
 }

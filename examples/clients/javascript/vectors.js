@@ -1,7 +1,7 @@
 // node vectors.js [FOLDER]: this client against all test vectors; every other client's model.
 import { readFileSync } from "node:fs";
 import { canonical, parseCanonical } from "./canonical.js";
-import { answer, answersStep, fraction, hashedLevel, levelOfWord, readSurvey } from "./client.js";
+import { answer, answersStep, fraction, hashedLevel, hitOf, levelOfWord, readSurvey } from "./client.js";
 import { cellOfScore } from "./grid.js";
 import { sha256 } from "./platform.js";
 import { responseNumerator, scaledExp, unaryNumerator } from "./probabilities.js";
@@ -98,6 +98,18 @@ async function levelVectors() {
       equal(`word ${word}`, levelOfWord(survey, word), level);
     }
   }
+}
+
+async function leafVectors() {
+  const { good, bad } = read("leaves");
+  for (const { name, survey: content, fingerprint, rows } of good) {
+    const survey = await surveyOf(content);
+    equal(`${name}: fingerprint`, hex(survey.fingerprint), fingerprint);
+    rows.forEach(([label, score, second, group, place], i) => {
+      equal(`${name}: row ${i}`, hitOf(survey, { label, score, second, group }, i), place);
+    });
+  }
+  for (const each of bad) await refused(each.name, () => readSurvey(bytesOf(each.text)), each.says);
 }
 
 async function stepVectors() {
@@ -205,6 +217,7 @@ async function reportVectors() {
 await canonicalVectors();
 await surveyVectors();
 await levelVectors();
+await leafVectors();
 await stepVectors();
 probabilityVectors();
 await answerVectors();

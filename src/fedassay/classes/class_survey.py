@@ -63,6 +63,8 @@ class ClassSurvey:
     design: ClassDesign
     parts: tuple[Part, ...]
     smallest_cell: int = 0
+    model_digest: str | None = None
+    """Of the model that all parts ask about; the parts' own digests name what each asks of it."""
 
     def __post_init__(self) -> None:
         fractions = [part.client_fraction for part in self.parts]
@@ -142,7 +144,9 @@ def class_survey(
                 about="confusion",
             )
         )
-    return ClassSurvey(names=names, design=design, parts=tuple(parts))
+    return ClassSurvey(
+        names=names, design=design, parts=tuple(parts), model_digest=request.model_digest
+    )
 
 
 def exact_survey(request: SurveyRequest, names: tuple[str, ...]) -> ClassSurvey:
@@ -160,7 +164,10 @@ def exact_survey(request: SurveyRequest, names: tuple[str, ...]) -> ClassSurvey:
         # Its cells are no scores, and are merged by a rule of their own (`confusion_matrix`).
         grid = Grid.uniform(len(names) ** 2)
         asked = replace(
-            request, smallest_cell=0, model_digest=part_digest(request, "confusion"), thresholds=()
+            request,
+            smallest_cell=0,
+            model_digest=part_digest(request.model_digest, "confusion"),
+            thresholds=(),
         )
         survey = build_survey(asked, grid, Hierarchy.flat(grid.cells))
         parts.append(Part(kind=PartKind.CONFUSION, survey=survey))
@@ -169,25 +176,29 @@ def exact_survey(request: SurveyRequest, names: tuple[str, ...]) -> ClassSurvey:
         design=ClassDesign.EVERY,
         parts=tuple(parts),
         smallest_cell=request.smallest,
+        model_digest=request.model_digest,
     )
 
 
 def _exact_part(request: SurveyRequest, part: str) -> Survey:
     asked = replace(
-        request, thresholds=(), steps=Steps.ONE, model_digest=part_digest(request, part)
+        request,
+        thresholds=(),
+        steps=Steps.ONE,
+        model_digest=part_digest(request.model_digest, part),
     )
     return design_survey(asked).survey
 
 
-def part_digest(request: SurveyRequest, part: str) -> str:
+def part_digest(model_digest: str | None, part: str) -> str:
     """What a part's survey is about: the model, and what is asked of it.
 
     Two parts of one question so have two fingerprints, and no report counts in the wrong one.
 
-    >>> len(part_digest(SurveyRequest(), "class a"))
+    >>> len(part_digest(None, "class a"))
     64
     """
-    return sha256(f"{request.model_digest or ''} {part}".encode()).hexdigest()
+    return sha256(f"{model_digest or ''} {part}".encode()).hexdigest()
 
 
 def table_parts(
@@ -270,11 +281,16 @@ def build_part(
     >>> part.survey.epsilon, part.client_fraction
     (Fraction(1, 5), None)
     """
+    if request.privacy is Privacy.SHUFFLED:
+        raise SettingInvalid(
+            "the parts of a survey of several classes are answered one by one, and a shuffler's "
+            "crowd is that of one survey; found shuffled privacy. Choose another model."
+        )
     epsilon = request.epsilon or (Fraction(1) if request.privacy.spends_epsilon else None)
     asked = replace(
         request,
         epsilon=epsilon if drawn or epsilon is None else epsilon * share,
-        model_digest=part_digest(request, about),
+        model_digest=part_digest(request.model_digest, about),
         thresholds=(),
         steps=Steps.ONE,
     )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fedassay.classes.one_vs_rest import ClassTables
+from fedassay.classes.published_parts import ConfusionTally
 from fedassay.estimate import Estimate, NotEnoughData, Shape
 from fedassay.estimate_json import estimate_json
 from fedassay.histogram import ScoreHistogram
@@ -33,44 +34,33 @@ class ConfusionMatrix:
 def confusion_matrix(tables: ClassTables) -> ConfusionMatrix | NotEnoughData:
     """The matrix, or why there is none.
 
-    Guarantee: of exact sums no count below the smallest cell is published: in each row such
-    counts, zeros too, are one sum with the next larger ones until it holds enough.
+    Guarantee: of exact sums no count below the smallest cell is published, nor one that follows
+    from others (`published_parts.hidden_cells`).
     """
     histogram = tables.confusion
     if isinstance(histogram, NotEnoughData):
         return histogram
-    classes = len(tables.names)
-    total = float(histogram.counts[0].sum())
-    counts = histogram.counts[0].reshape(classes, classes)
-    hidden = [_hidden(row, tables.smallest_cell) for row in counts]
+    classes, seen = len(tables.names), tables.seen
+    total = float(histogram.counts[0].sum()) if seen is None else seen.total
     shares = tuple(
         tuple(
-            _merged(row, own, tables.smallest_cell)
-            if own[column]
-            else _share(histogram, place * classes + column, total)
+            _share(histogram, place * classes + column, total)
+            if seen is None or not seen.hidden[place, column]
+            else _hidden(seen, place, tables.smallest_cell)
             for column in range(classes)
         )
-        for place, (row, own) in enumerate(zip(counts, hidden, strict=True))
+        for place in range(classes)
     )
     return ConfusionMatrix(tables.names, shares, total)
 
 
-def _hidden(row: Any, smallest: int) -> Any:
-    """Which counts of a row are published as one sum: those below the smallest, and enough more."""
-    hidden = (row < smallest) if smallest else np.zeros(len(row), dtype=bool)
-    for place in np.argsort(row, kind="stable"):
-        if not hidden.any() or row[hidden].sum() >= smallest:
-            break
-        hidden[place] = True
-    return hidden
-
-
-def _merged(row: Any, hidden: Any, smallest: int) -> NotEnoughData:
-    together = float(row[hidden].sum())
-    shown = f"{together:.0f}" if together >= smallest else f"fewer than {smallest}"
+def _hidden(seen: ConfusionTally, row: int, smallest: int) -> NotEnoughData:
+    together, cells = int(seen.together[row]), int(seen.hidden[row].sum())
+    shown = f"{cells} of this row are {together:,} together"
     return NotEnoughData(
-        reason=f"no count below {smallest:,} is published; {int(hidden.sum())} of this row are "
-        f"{shown} together. Wait for more rows, or lower the smallest cell knowingly."
+        reason=f"no count below {smallest:,} is published; "
+        f"{'this class is withheld' if together < 0 else shown}. Wait for more rows, or lower the "
+        "smallest cell knowingly."
     )
 
 

@@ -1,12 +1,13 @@
 """From the tallies of all parts to one histogram for each class against the rest."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fedassay.classes.class_survey import MOST_CONFUSED, ClassSurvey
 from fedassay.classes.encodings import Part, PartKind
 from fedassay.classes.joined_counts import join_own, scaled_up
+from fedassay.classes.published_parts import ConfusionTally, PartTally, published_parts
 from fedassay.decoding import DecodeOptions, decode
-from fedassay.errors import TooFewRows
 from fedassay.estimate import NotEnoughData
 from fedassay.histogram import ScoreHistogram
 from fedassay.tally import Tally
@@ -25,6 +26,8 @@ class ClassTables:
     """Of pairs of the true and the most probable class, side by side; all in row 0."""
     smallest_cell: int = 0
     """Of exact sums no smaller count is published."""
+    seen: ConfusionTally | None = None
+    """Which cells of the confusion matrix may be seen, where some may not."""
 
     @property
     def known(self) -> list[ScoreHistogram]:
@@ -33,16 +36,18 @@ class ClassTables:
 
 
 def decode_classes(
-    survey: ClassSurvey, tallies: tuple[Tally, ...], *, decode_options: DecodeOptions
+    survey: ClassSurvey, tallies: Sequence[PartTally], *, decode_options: DecodeOptions
 ) -> ClassTables:
     """Decode every part, scale up what some clients answered, and put classes together.
 
-    Guarantee: post-processing only; whatever the parts promise still holds.
+    Guarantee: post-processing only of what may be published (`published_parts`); whatever the
+    parts promise still holds.
     """
-    clients = _units(survey, tallies)
+    parts = published_parts(survey, tallies)
+    clients = units_heard(survey, parts)
     found = {
         (part.kind, part.number): _decoded(part, tally, clients, decode_options)
-        for part, tally in zip(survey.parts, tallies, strict=True)
+        for part, tally in zip(survey.parts, parts, strict=True)
     }
     own = found.get((PartKind.OWN, 0))
     numbers = range(len(survey.names))
@@ -60,6 +65,7 @@ def decode_classes(
         top=found.get((PartKind.TOP, 0), NotEnoughData(reason="nobody was asked for it")),
         confusion=found.get((PartKind.CONFUSION, 0), nothing),
         smallest_cell=survey.smallest_cell,
+        seen=next((each for each in parts if isinstance(each, ConfusionTally)), None),
     )
 
 
@@ -71,19 +77,18 @@ def _joined(
     return own if isinstance(own, NotEnoughData) else join_own(rest, own, number)
 
 
-def _units(survey: ClassSurvey, tallies: tuple[Tally, ...]) -> int:
+def units_heard(survey: ClassSurvey, tallies: Sequence[PartTally]) -> int:
     """How many units answered anything: each all parts, or each exactly one."""
-    heard = [max(tally.reports) for tally in tallies]
-    return sum(heard) if survey.parts[0].client_fraction is not None else max(heard)
+    heard = [max(tally.reports) for tally in tallies if isinstance(tally, Tally)]
+    return sum(heard) if survey.draws_one_part else max(heard, default=0)
 
 
 def _decoded(
-    part: Part, tally: Tally, units: int, decode_options: DecodeOptions
+    part: Part, tally: PartTally, units: int, decode_options: DecodeOptions
 ) -> ScoreHistogram | NotEnoughData:
-    try:
-        histogram = decode(part.survey, tally, decode_options=decode_options)
-    except TooFewRows as error:
-        return NotEnoughData(reason=str(error))
+    if isinstance(tally, NotEnoughData):
+        return tally
+    histogram = decode(part.survey, tally, decode_options=decode_options)
     if part.client_fraction is None:
         return histogram
     return scaled_up(histogram, units / max(tally.reports))

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from fedassay.errors import SettingInvalid
-from fedassay.ledger import EVER, Charge, Ledger, Part, Receipt, Status, Window
+from fedassay.ledger import EVER, Charge, Ledger, Part, Question, Receipt, Status, Window
 from fedassay.ledger.budget import show
 from fedassay.ledger.high_water_mark import mark_path
 from fedassay.ledger.ledger import NOBODY
@@ -56,7 +56,7 @@ class ReceiptKeeper:
         self.table = table
         return self
 
-    def charge(self, survey: Survey) -> Receipt:
+    def charge(self, survey: Survey | Question) -> Receipt:
         """Charge the survey, or raise `SurveyRefused`."""
         self.receipt = self.ledger.charge(
             survey,

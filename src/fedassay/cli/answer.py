@@ -5,7 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
+from fedassay.classes.survey_file import is_class_survey
 from fedassay.cli import accounts, columns
+from fedassay.cli.class_answer import ClassAnswer, answer_class_survey
+from fedassay.cli.class_files import refuse
+from fedassay.cli.classes import ScoresOption
 from fedassay.cli.console import progress
 from fedassay.cli.groups import GroupColumnOption
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
@@ -14,6 +18,7 @@ from fedassay.cli.promise import (
     LargestEpsilonOption,
     SmallestCellOption,
     agreed_policy,
+    client_policy,
 )
 from fedassay.cli.survey import SurveyArgument
 from fedassay.client import rows_counted
@@ -51,6 +56,7 @@ def answer(
         typer.Option(metavar="FILE", help="Instead of a table: counts by the query of `sql`."),
     ] = None,
     score: columns.ModelScoresOption = None,
+    scores: ScoresOption = None,
     label: columns.LabelOption = None,
     patient: columns.PatientOption = None,
     time: columns.TimeOption = None,
@@ -97,24 +103,16 @@ def answer(
 
       fedassay answer survey.json w.csv --ledger ledger.db --data-id w -o report.fa
 
+      fedassay answer survey.json scores.csv --scores 'p*' --label y -o report.fa
+
       fedassay answer survey.json --counts counts.csv -o report.fa
 
       fedassay answer survey.json scored/ --engine spark -o report.fa
     """
     given = _given(file, counts)
-    survey = load_survey(survey_file)
+    voice = Voice(as_json, quiet)
     account = accounts.receipt_keeper(
         ledger, data_id, window=window, group=group, who=who, again=again, witness=witness
-    )
-    voice = Voice(as_json, quiet)
-    policy = agreed_policy(
-        survey,
-        smallest_cohort=smallest_cohort,
-        largest_epsilon=largest_epsilon,
-        exact_sums=exact_sums,
-        smallest_cell=smallest_cell,
-        model=model,
-        quiet=as_json or quiet,
     )
     models = columns.models_of(score)
     tables = columns.TableOptions(
@@ -128,6 +126,47 @@ def answer(
         scale=scale,
         separator=separator,
         decimal=decimal,
+    )
+    if is_class_survey(survey_file):
+        answer_class_survey(
+            ClassAnswer(
+                survey_file=survey_file,
+                file=given,
+                scores=scores,
+                tables=tables,
+                policy=client_policy(
+                    smallest_cohort=smallest_cohort,
+                    largest_epsilon=largest_epsilon,
+                    exact_sums=exact_sums,
+                    smallest_cell=smallest_cell,
+                    model=model,
+                ),
+                account=account,
+                output=output,
+                again=again,
+                force=force,
+                of_one_score={
+                    "--score": score,
+                    "--counts": counts,
+                    "--client-id": client_id,
+                    "--group-column": group_column,
+                    "--positive": positive,
+                    "--engine": engine is not RowCounter.PLAIN,
+                },
+            ),
+            voice,
+        )
+        return
+    survey = load_survey(survey_file)
+    refuse({"--scores": scores}, "this survey asks for one score, by --score COL")
+    policy = agreed_policy(
+        survey,
+        smallest_cohort=smallest_cohort,
+        largest_epsilon=largest_epsilon,
+        exact_sums=exact_sums,
+        smallest_cell=smallest_cell,
+        model=model,
+        quiet=as_json or quiet,
     )
     answers = None if account is None else KeptAnswers.beside(account.ledger.path)
     if account is not None and answers is not None and not again:

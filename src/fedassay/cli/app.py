@@ -21,6 +21,7 @@ from fedassay.cli.plan import plan
 from fedassay.cli.report import report
 from fedassay.cli.reproduce import reproduce_command
 from fedassay.cli.show import show
+from fedassay.cli.shuffle import shuffle
 from fedassay.cli.simulate import simulate_command
 from fedassay.cli.sql import sql
 from fedassay.cli.survey import new_survey, show_survey
@@ -34,7 +35,7 @@ _READ, _DECIDE, _PAPER = "Read", "Decide", "The paper"
 _STORY = (
     *("demo", "simulate", "plan"),
     *("survey", "answer", "sql", "federation", "ledger"),
-    *("tally", "merge", "withdraw"),
+    *("shuffle", "tally", "merge", "withdraw"),
     *("show", "report"),
     *("check", "compare", "track", "calibrate", "apply"),
     "reproduce",
@@ -70,6 +71,7 @@ app.command("answer", rich_help_panel=_ASK)(answer)
 app.command("sql", rich_help_panel=_ASK)(sql)
 app.add_typer(federation_app, name="federation", rich_help_panel=_ASK)
 app.add_typer(ledger_app, name="ledger", rich_help_panel=_ASK)
+app.command("shuffle", rich_help_panel=_ADD)(shuffle)
 app.command("tally", rich_help_panel=_ADD)(tally)
 app.command("merge", rich_help_panel=_ADD)(merge)
 app.command("withdraw", rich_help_panel=_ADD)(withdraw)

@@ -21,14 +21,15 @@ from fedassay.classes.tallies import ClassCohort
 from fedassay.cli.columns import TableOptions
 from fedassay.cli.console import err, figures_table, plain, progress
 from fedassay.cli.outputs import Voice
+from fedassay.cli.simulate_output import PAGE, make_folder
 from fedassay.errors import SettingInvalid
 from fedassay.estimate import Estimate
-from fedassay.estimate_json import estimate_json, estimates_json
 from fedassay.estimate_table import estimate_header, estimate_rows, reasons
 from fedassay.files import write_json
 from fedassay.mechanisms import Unit
 from fedassay.planning.request import SurveyRequest
 from fedassay.randomness import SimulatedRandomness
+from fedassay.report.classes_page import write_classes_report
 from fedassay.simulation.simulate import check_sites, counted_rows, rows_counted
 from fedassay.tables.sources import row_count
 
@@ -115,7 +116,7 @@ def simulate_classes_command(question: ClassQuestion, voice: Voice) -> None:
                 exact=exact,
                 each_client=question.each_client,
             )
-            results.append(_content(last))
+            results.append(last.figures_json())
             advance(1)
     kept = rows_counted(survey.parts[0].survey, cohort.held)
     content: dict[str, Any] = {
@@ -135,13 +136,18 @@ def simulate_classes_command(question: ClassQuestion, voice: Voice) -> None:
     if tested:
         content["calibration"] = [_tested_json(each) for each in tested]
     if question.out_dir is not None:
-        question.out_dir.mkdir(parents=True, exist_ok=True)
+        make_folder(question.out_dir)
         write_json(question.out_dir / "simulation.json", content)
+        last.save(question.out_dir / "assessment.json")
+        write_classes_report(last, question.out_dir / PAGE)
     voice.result(content)
     _print(voice, cohort, last, kept)
     _print_calibration(voice, tested)
     if question.out_dir is not None:
-        voice.say(f"\nWrote {plain(question.out_dir / 'simulation.json')}")
+        voice.say(
+            f"\nWrote {plain(question.out_dir)}/: assessment.json, simulation.json, {PAGE}\n"
+            f"To look at: {plain(question.out_dir / PAGE)}"
+        )
 
 
 def _tested_json(tested: HeldOutClasses) -> dict[str, Any]:
@@ -170,14 +176,6 @@ def _print_calibration(voice: Voice, tested: list[HeldOutClasses]) -> None:
     voice.say(figures_table(["method", *names], lines))
 
 
-def _content(result: ClassAssessment) -> dict[str, Any]:
-    confusion = result.confusion
-    matrix = (
-        confusion.to_json() if isinstance(confusion, ConfusionMatrix) else estimate_json(confusion)
-    )
-    return {**estimates_json(result.estimates()), "confusion": matrix}
-
-
 def _print(voice: Voice, cohort: ClassCohort, result: ClassAssessment, kept: int) -> None:
     rows, held = len(cohort.rows), cohort.held
     who = "each row a client" if held.client_of_row is None else f"{held.clients:,} clients"
@@ -188,11 +186,23 @@ def _print(voice: Voice, cohort: ClassCohort, result: ClassAssessment, kept: int
             f"{result.survey.parts[0].survey.unit}. Raise --max-examples to count more."
         )
     voice.say()
+    say_figures(voice, result)
+
+
+def say_classes(voice: Voice, result: ClassAssessment) -> None:
+    """Print an assessment of classes: what was gathered, and its figures."""
+    voice.say(result.headline)
+    voice.say()
+    say_figures(voice, result)
+
+
+def say_figures(voice: Voice, result: ClassAssessment) -> None:
+    """Print the figures, beside exact ones where there are some, and the confusion matrix."""
     shown = _shown(result)
     voice.say(
         figures_table(
-            estimate_header(exact=result.exact_values),
-            estimate_rows(shown, exact=result.exact_values),
+            estimate_header(exact=result.beside),
+            estimate_rows(shown, exact=result.beside),
         )
     )
     for reason in () if voice.quiet else reasons(shown):

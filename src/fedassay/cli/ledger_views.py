@@ -75,6 +75,8 @@ def _history_cells(entry: Entry) -> tuple[str, str, str]:
     content = entry.content
     if isinstance(content, Charge):
         epsilon = "exact" if content.epsilon is None else exact(content.epsilon)
+        if content.delta is not None:
+            epsilon = f"({epsilon}, {float(content.delta):g})"
         what = f"{content.status.value} {content.survey[:8]}{_step_words(content)}"
         return _part_words(content.part), epsilon, what
     if isinstance(content, Budget):

@@ -75,6 +75,24 @@ EpsilonOption = Annotated[
     str | None,
     typer.Option("--epsilon", metavar="E", help="Privacy budget of the survey: 1, 0.5 or 1/3."),
 ]
+DeltaOption = Annotated[
+    str | None,
+    typer.Option(
+        "--delta",
+        metavar="D",
+        help="Under shuffled privacy: the chance that epsilon says nothing about (default 1e-8).",
+        rich_help_panel=SHAPE,
+    ),
+]
+LargestLocalOption = Annotated[
+    str | None,
+    typer.Option(
+        "--largest-local-epsilon",
+        metavar="E",
+        help="Under shuffled privacy: the most that a report may cost alone (default 5).",
+        rich_help_panel=SHAPE,
+    ),
+]
 ColludersOption = Annotated[
     int,
     typer.Option(

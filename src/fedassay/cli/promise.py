@@ -52,18 +52,36 @@ def agreed_policy(
     """
     if not quiet:
         out.print(survey.guarantee.sentence(), markup=False)
-    policy = ClientPolicy(
+    policy = client_policy(
         smallest_cohort=smallest_cohort,
-        largest_epsilon=options.fraction_option(largest_epsilon, "the largest epsilon"),
+        largest_epsilon=largest_epsilon,
         exact_sums=exact_sums,
         smallest_cell=smallest_cell,
-        model_digests=frozenset() if model is None else frozenset([options.file_digest(model)]),
+        model=model,
     )
     try:
         policy.check(survey)
     except SurveyRefused as error:
         raise SurveyRefused(f"{error}{_option_that_allows(survey, policy)}") from None
     return policy
+
+
+def client_policy(
+    *,
+    smallest_cohort: int,
+    largest_epsilon: str | None,
+    exact_sums: bool,
+    smallest_cell: int,
+    model: Path | None,
+) -> ClientPolicy:
+    """The client's policy, as the options say it."""
+    return ClientPolicy(
+        smallest_cohort=smallest_cohort,
+        largest_epsilon=options.fraction_option(largest_epsilon, "the largest epsilon"),
+        exact_sums=exact_sums,
+        smallest_cell=smallest_cell,
+        model_digests=frozenset() if model is None else frozenset([options.file_digest(model)]),
+    )
 
 
 def _option_that_allows(survey: Survey, policy: ClientPolicy) -> str:

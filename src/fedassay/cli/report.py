@@ -6,15 +6,17 @@ from typing import Annotated
 
 import typer
 
-from fedassay.assessment import Assessment
+from fedassay.api_files import load_assessment
 from fedassay.calibration import Calibrator
+from fedassay.classes.result import ClassAssessment
 from fedassay.cli import options
 from fedassay.cli.console import plain
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
+from fedassay.errors import SettingInvalid
 from fedassay.ledger import Ledger
 from fedassay.planning.request import check_thresholds
+from fedassay.report.any_page import write_any_report
 from fedassay.report.material import ReportDetails
-from fedassay.report.page import write_report
 
 REPORT_FORMAT = "fedassay.report-written/1"
 _WORDS = "Words for the page"
@@ -66,8 +68,10 @@ def report(
     """
     voice = Voice(as_json, quiet)
     check_output(output, file, calibrator, ledger, force=force)
-    assessment = Assessment.load(file)
-    if threshold:
+    assessment = load_assessment(file)
+    if threshold and isinstance(assessment, ClassAssessment):
+        raise SettingInvalid("figures of classes have no threshold; found one. Leave it out.")
+    if threshold and not isinstance(assessment, ClassAssessment):
         thresholds = tuple(dict.fromkeys(threshold))
         check_thresholds(thresholds)
         assessment = replace(assessment, thresholds=thresholds)
@@ -81,6 +85,6 @@ def report(
     )
     fitted = None if calibrator is None else Calibrator.load(calibrator)
     entries = () if ledger is None else Ledger(ledger).entries()
-    size = write_report(assessment, output, calibrator=fitted, details=details, ledger=entries)
+    size = write_any_report(assessment, output, calibrator=fitted, details=details, ledger=entries)
     voice.result({"format": REPORT_FORMAT, "output": str(output), "bytes": size})
     voice.say(f"Wrote {plain(output)}: {size / 1000:,.0f} KB, to open in any browser.")

@@ -8,7 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from fedassay.assessment import Assessment
+from fedassay.classes.class_tally import is_class_tally
 from fedassay.cli import options
+from fedassay.cli.class_files import is_classes_file, refuse, show_class_tally, show_classes
 from fedassay.cli.console import err, estimates_table
 from fedassay.cli.groups import groups_content, say_groups
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
@@ -75,6 +77,17 @@ def show(
     voice = Voice(as_json, quiet)
     if is_tally_file(file):
         _show_tally(KeptTally.load(file), file, voice)
+        return
+    if is_class_tally(file):
+        show_class_tally(file, voice)
+        return
+    if is_classes_file(file):
+        refuse(
+            {"--threshold": threshold, "--metric": metric, "--wanted": wanted, "--plot": plot,
+             "--plot-sites": plot_sites, "--liar": liar is not None},
+            "of classes all figures are shown, which have no threshold",
+        )  # fmt: skip
+        show_classes(file, voice)
         return
     if is_pair_file(file):
         if metric or wanted or plot_sites or plot or liar is not None:

@@ -125,6 +125,8 @@ def simulate_command(
     colluders: options.ColludersOption = 0,
     smallest_cell: options.SmallestCellOption = None,
     sum_only: options.SumOnlyOption = False,
+    delta: options.DeltaOption = None,
+    largest_local_epsilon: options.LargestLocalOption = None,
     wanted: WantedOption = None,
     tau_prior: TauPriorOption = None,
     show_sites: Annotated[
@@ -200,6 +202,10 @@ def simulate_command(
         "colluders": colluders,
         "smallest_cell": simulated_smallest(preset, height, smallest_cell),
         "sum_only": sum_only,
+        "delta": options.fraction_option(delta, "delta"),
+        "largest_local_epsilon": options.fraction_option(
+            largest_local_epsilon, "the largest local epsilon"
+        ),
     }
     asked_unit = Unit(unit, max_examples, keep)
     if classes.are_asked(scores, class_design):

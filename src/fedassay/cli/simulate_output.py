@@ -14,6 +14,7 @@ from fedassay.files import write_json
 from fedassay.report.charts import write_plots
 from fedassay.report.page import write_report
 from fedassay.simulation.simulate import rows_counted
+from fedassay.simulation.two_steps import stood_alone
 
 PAGE = "report.html"
 
@@ -53,6 +54,8 @@ def print_results(
             "The first survey found where the scores lie, the second asked there; both are read "
             "together (--steps 1 asks once)."
         )
+    elif stood_alone(assessment):
+        voice.say(stood_alone(assessment))
     kept = rows_counted(survey, cohort)
     if kept < rows:
         voice.say(

@@ -12,13 +12,14 @@ from fedassay.cli.classes import SIMULATION_FORMAT
 from fedassay.cli.columns import TableOptions
 from fedassay.cli.console import plain, progress
 from fedassay.cli.outputs import Voice
-from fedassay.cli.simulate_output import make_folder
+from fedassay.cli.simulate_output import PAGE, make_folder
 from fedassay.errors import SettingInvalid
 from fedassay.files import write_json
 from fedassay.paired.assessment import PairedAssessment
 from fedassay.planning.pair_search import design_pair
 from fedassay.planning.request import SurveyRequest
 from fedassay.randomness import SimulatedRandomness
+from fedassay.report.pair_page import write_pair_report
 from fedassay.simulation.pairs import PairedClients, assess_pair, exact_pair
 from fedassay.simulation.simulate import check_sites, counted_rows
 from fedassay.tables.reading import read_both
@@ -90,7 +91,8 @@ def simulate_two(
     run.voice.result(content)
     _say(run.voice, last, exact_differences)
     if run.out_dir is not None:
-        run.voice.say(f"\nWrote {plain(run.out_dir)}/: assessment.json, simulation.json")
+        run.voice.say(f"\nWrote {plain(run.out_dir)}/: assessment.json, simulation.json, {PAGE}")
+        run.voice.say(f"To look at: {plain(run.out_dir / PAGE)}")
 
 
 def _say(voice: Voice, assessment: PairedAssessment, exact: Mapping[str, float | None]) -> None:
@@ -103,3 +105,4 @@ def _save(folder: Path, content: dict[str, Any], assessment: PairedAssessment) -
     make_folder(folder)
     write_json(folder / "simulation.json", content)
     assessment.save(folder / "assessment.json")
+    write_pair_report(assessment, folder / PAGE)

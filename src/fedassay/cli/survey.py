@@ -6,7 +6,9 @@ from typing import Annotated, Any
 import typer
 
 from fedassay.api import new_survey as make_survey
-from fedassay.cli import accounts, columns, options
+from fedassay.classes.survey_file import is_class_survey
+from fedassay.cli import accounts, classes, columns, options
+from fedassay.cli.class_files import new_class_survey, refuse, show_class_survey
 from fedassay.cli.groups import GroupColumnOption, GroupsOption, named_groups
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
 from fedassay.errors import SettingInvalid
@@ -62,6 +64,8 @@ def new_survey(
     scale: columns.ScaleOption = 1.0,
     separator: columns.SeparatorOption = None,
     decimal: columns.DecimalOption = ".",
+    scores: classes.ScoresOption = None,
+    class_design: classes.ClassDesignOption = None,
     threshold: options.ThresholdOption = None,
     group_column: GroupColumnOption = None,
     groups: GroupsOption = None,
@@ -69,6 +73,8 @@ def new_survey(
     colluders: options.ColludersOption = 0,
     smallest_cell: options.SmallestCellOption = None,
     sum_only: options.SumOnlyOption = False,
+    delta: options.DeltaOption = None,
+    largest_local_epsilon: options.LargestLocalOption = None,
     site_moments: options.SiteMomentsOption = False,
     unit: options.UnitOption = UnitKind.EXAMPLE,
     max_examples: options.MaxExamplesOption = 1,
@@ -116,6 +122,8 @@ def new_survey(
 
       fedassay survey new --paired --privacy distributed --epsilon 1 --clients 500 -o survey.json
 
+      fedassay survey new --scores p0,p1,p2 --clients 500 --examples 40000 -o survey.json
+
       fedassay survey new --after first-assessment.json -o second.json
     """
     account = accounts.receipt_keeper(
@@ -161,12 +169,37 @@ def new_survey(
             colluders=colluders,
             smallest_cell=smallest_cell,
             sum_only=sum_only,
+            delta=options.fraction_option(delta, "delta"),
+            largest_local_epsilon=options.fraction_option(
+                largest_local_epsilon, "the largest local epsilon"
+            ),
             site_moments=site_moments,
             allow_empty=allow_empty,
             level_by_hash=level_by_hash,
             model_digest=None if model is None else options.file_digest(model),
             groups=named_groups(group_column, groups),
         )
+        if classes.are_asked(scores, class_design):
+            refuse(
+                {
+                    "--paired": paired,
+                    "--score": score,
+                    "--reference": reference,
+                    "--threshold": threshold,
+                    "--groups": groups or group_column,
+                    "--level-by-hash": level_by_hash,
+                },
+                "a survey of classes chooses its own cells, and asks for no single score",
+            )
+            new_class_survey(
+                scores or "",
+                class_design,
+                request,
+                output,
+                account=account,
+                voice=Voice(as_json, quiet),
+            )
+            return
         if paired:
             names = tuple(models) or ("a", "b")
             both = tables.references(reference) if reference is not None else None
@@ -229,8 +262,11 @@ def show_survey(
 
       fedassay survey show survey.json
     """
-    survey = load_survey(survey_file)
     voice = Voice(as_json, quiet)
+    if is_class_survey(survey_file):
+        show_class_survey(survey_file, voice)
+        return
+    survey = load_survey(survey_file)
     levels = survey.hierarchy.levels
     voice.say(
         f"{survey_file}: {survey.privacy.value} privacy, {survey.leaves:,} cells in "

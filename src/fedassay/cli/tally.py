@@ -8,7 +8,10 @@ import typer
 
 from fedassay.api_inputs import as_assessment
 from fedassay.assessment import Assessment
+from fedassay.classes.survey_file import is_class_survey
 from fedassay.cli import options
+from fedassay.cli.class_files import refuse
+from fedassay.cli.class_tally import tally_class_survey
 from fedassay.cli.console import err, progress
 from fedassay.cli.groups import groups_content
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
@@ -21,6 +24,7 @@ from fedassay.engines.bulk_tally import BulkBuilder
 from fedassay.engines.report_files import collect, report_files
 from fedassay.engines.unfinished import Collected, Unfinished
 from fedassay.errors import FileInvalid, SettingInvalid, SurveyMismatch, TooFewReports
+from fedassay.mechanisms import Privacy
 from fedassay.paired.assessment import PairedAssessment
 from fedassay.planning.request import Preset, check_buckets, check_thresholds
 from fedassay.planning.search import decode_options_for
@@ -84,10 +88,24 @@ def tally(
 
       fedassay tally second.json inbox/ --first first-assessment.json -o assessment.json
     """
-    survey = load_survey(survey_file)
     check_buckets(buckets)
     voice = Voice(as_json, quiet)
     place = _tally_place(output, collect_in, source)
+    if is_class_survey(survey_file):
+        refuse(
+            {"--first": first, "--preset": preset, "--buckets": buckets, "--threshold": threshold},
+            "a survey of classes is read in one way",
+        )
+        tally_class_survey(
+            survey_file,
+            reports or [],
+            place=place,
+            output=output,
+            must_exist=source is not None or not reports,
+            force=force,
+            voice=voice,
+        )
+    survey = load_survey(survey_file)
     kept = _kept(place, survey, must_exist=source is not None or not reports)
     if output is None:
         kept, collected = _collected(kept, reports or [], place)
@@ -281,7 +299,8 @@ def _collected(kept: KeptTally, reports: list[Path], place: Path) -> tuple[KeptT
     """The tally with the reports in it, and what became of them."""
     builder = BulkBuilder(kept.tally, kept.survey)
     paths = report_files(reports)
-    unfinished = Unfinished(place, builder) if kept.survey.is_local else None
+    is_local = kept.survey.privacy is Privacy.LOCAL
+    unfinished = Unfinished(place, builder) if is_local else None
     with progress("files", len(paths)) as advance:
         collected = collect(builder, paths, progress=advance, unfinished=unfinished)
     for complaint in collected.complaints:

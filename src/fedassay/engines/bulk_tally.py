@@ -22,6 +22,7 @@ class BulkBuilder(TallyBuilder):
 
         Where so many might take a sum to 2^31, `CountOverflow` is raised and nothing counted.
         """
+        self._check_mixed(None)
         if self._counters.max(initial=0) + len(singles) >= _MOST:
             raise CountOverflow(
                 f"sums must stay below 2^31; {len(singles):,} reports more might take one beyond "

@@ -27,10 +27,10 @@ class KeptAnswers:
         """The folder that belongs to a ledger: its name with `.answers`."""
         return cls(ledger.with_name(f"{ledger.name}.answers"))
 
-    def path(self, survey: Survey, part: Part) -> Path:
+    def path(self, fingerprint: bytes, part: Part) -> Path:
         """Where the answer to a survey from this part of the data is kept."""
         named = {
-            "survey": survey.fingerprint.hex(),
+            "survey": fingerprint.hex(),
             "data": part.data,
             "window": None if part.window.is_ever else str(part.window),
             "group": part.group,
@@ -39,7 +39,11 @@ class KeptAnswers:
 
     def find(self, survey: Survey, part: Part) -> bytes | None:
         """The answer that was given, or None; one that was damaged raises `FileInvalid`."""
-        path = self.path(survey, part)
+        return self.find_by(survey.fingerprint, part, (survey,))
+
+    def find_by(self, fingerprint: bytes, part: Part, surveys: tuple[Survey, ...]) -> bytes | None:
+        """The same of a question that has several surveys."""
+        path = self.path(fingerprint, part)
         try:
             content = path.read_bytes()
         except FileNotFoundError:
@@ -49,7 +53,7 @@ class KeptAnswers:
                 f"{path}: cannot be read ({error.strerror}). Check its folder."
             ) from error
         try:
-            whole = sum(1 for _ in messages(BytesIO(content), survey)) > 0
+            whole = sum(1 for _ in messages(BytesIO(content), *surveys)) > 0
         except WireError:
             whole = False
         if not whole:
@@ -61,6 +65,10 @@ class KeptAnswers:
 
     def keep(self, survey: Survey, part: Part, content: bytes) -> None:
         """Keep an answer; one that was given anew takes the place of the earlier."""
+        self.keep_by(survey.fingerprint, part, content)
+
+    def keep_by(self, fingerprint: bytes, part: Part, content: bytes) -> None:
+        """The same of a question that has several surveys."""
         try:
             self.folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
@@ -68,4 +76,4 @@ class KeptAnswers:
                 f"{self.folder}: cannot be made ({error.strerror}). Make the ledger's folder "
                 "writable."
             ) from error
-        write_whole(self.path(survey, part), content)
+        write_whole(self.path(fingerprint, part), content)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from fedassay.errors import (
 )
 from fedassay.files import write_whole
 from fedassay.ledger.account import TableAccount
+from fedassay.mechanisms import Privacy
 from fedassay.patient_rows import limits_patients
 from fedassay.randomness import Randomness
 from fedassay.report_ids import REPORT_ID_BYTES
@@ -127,10 +128,10 @@ def write_answer(answer: Answer, path: Path) -> int:
     return write_whole(path, answer.to_bytes())
 
 
-def read_messages(path: Path, survey: Survey) -> Iterator[Message]:
+def read_messages(path: Path, *surveys: Survey) -> Iterator[Message]:
     """Read a report file, message by message; each size is checked before it is read."""
     with _opened(path) as stream:
-        yield from messages(stream, survey)
+        yield from messages(stream, *surveys)
 
 
 @contextmanager
@@ -159,8 +160,26 @@ def report_files(paths: Iterable[Path]) -> list[Path]:
     return found
 
 
+class Builder(Protocol):
+    """What adds reports up: of one survey, or of all parts of a question."""
+
+    @property
+    def surveys(self) -> tuple[Survey, ...]:
+        """The surveys that reports may answer."""
+        ...
+
+    @property
+    def reports(self) -> int:
+        """How many were counted so far."""
+        ...
+
+    def add(self, report: Message, *, name: str | None = None) -> None:
+        """Count one; a refused one changes nothing."""
+        ...
+
+
 def collect(
-    builder: TallyBuilder,
+    builder: Builder,
     paths: Iterable[Path],
     *,
     progress: Progress | None = None,
@@ -181,7 +200,7 @@ def collect(
         is_read = unfinished is not None and unfinished.is_read(path)
         if is_read:
             added: Iterator[FedassayError] = iter(())
-        elif isinstance(builder, BulkBuilder) and builder.survey.is_local:
+        elif isinstance(builder, BulkBuilder) and builder.survey.privacy is Privacy.LOCAL:
             added = _add_local_file(builder, path, collected, unfinished)
         else:
             added = _add_file(builder, path, name, collected)
@@ -216,11 +235,11 @@ def site_names(paths: Sequence[Path]) -> list[str]:
 
 
 def _add_file(
-    builder: TallyBuilder, path: Path, name: str, collected: Collected
+    builder: Builder, path: Path, name: str, collected: Collected
 ) -> Iterator[FedassayError]:
     """Add what can be added, and yield what is wrong with the rest."""
     try:
-        for message in read_messages(path, builder.survey):
+        for message in read_messages(path, *builder.surveys):
             try:
                 builder.add(message, name=name)
             except ReportDuplicate:

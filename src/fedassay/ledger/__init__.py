@@ -2,7 +2,7 @@
 
 from fedassay.ledger.account import LedgerAccount
 from fedassay.ledger.budget import Balance
-from fedassay.ledger.charge import Charge, Part, Status
+from fedassay.ledger.charge import Charge, Part, Question, Status
 from fedassay.ledger.entry import Budget, Checkpoint, Entry, Loss
 from fedassay.ledger.ledger import Ledger, Receipt
 from fedassay.ledger.snapshot import Snapshot
@@ -20,6 +20,7 @@ __all__ = [
     "LedgerAccount",
     "Loss",
     "Part",
+    "Question",
     "Receipt",
     "Snapshot",
     "Status",

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 from fedassay.checks import require_type
-from fedassay.ledger.charge import Part
+from fedassay.ledger.charge import Part, Question
 from fedassay.ledger.ledger import NOBODY, Ledger, Receipt
 from fedassay.ledger.steps import TableDigest
 from fedassay.survey import Survey
@@ -48,7 +48,7 @@ class LedgerAccount:
         require_type(self.part, Part, "an account's part", 'Write Part("ward-3").')
         require_type(self.again, bool, "whether to answer again", "Pass True or False.")
 
-    def charge(self, survey: Survey) -> Receipt:
+    def charge(self, survey: Survey | Question) -> Receipt:
         """Charge the survey, or raise `SurveyRefused`."""
         return self.ledger.charge(
             survey, self.part, who=self.who, again=self.again, table=self.table

@@ -10,7 +10,7 @@ from fedassay.errors import BudgetExceeded, BudgetMissing, SurveyRepeated
 from fedassay.ledger.charge import Charge, Part
 from fedassay.ledger.composition import composed
 from fedassay.ledger.entry import Budget, Entry
-from fedassay.ledger.spend import Cover, common_neighbours, cost, covers, loads
+from fedassay.ledger.spend import Load, common_neighbours, cost, covers, loads
 from fedassay.ledger.steps import FirstCharge, SecondCharge
 from fedassay.ledger.window import EVER, Window
 from fedassay.mechanisms import Neighbours
@@ -28,6 +28,8 @@ class Balance:
     neighbours: Neighbours
     """The spend is for one unit under these neighbours."""
     charges: int
+    delta: Fraction
+    """The chance that the spend says nothing about, at the point where it is largest."""
     unbounded: int
     """How many of the charges no epsilon of this unit covers: exact sums, mostly."""
 
@@ -121,10 +123,12 @@ def balance(
     """What is spent of a budget, anywhere or at the points of one part of the data."""
     counted = Counter(charges)
     window, group = _scope(budget, part)
+    parts = list(loads(covers(counted, budget), window, group))
     return Balance(
         data=data,
         budget=budget,
-        spent=_spent(covers(counted, budget), budget, window, group),
+        spent=_spent(parts, budget),
+        delta=max((load.delta for load in parts), default=Fraction(0)),
         neighbours=common_neighbours(counted),
         charges=counted.total(),
         unbounded=sum(
@@ -153,6 +157,7 @@ def decide(tab: Tab, charge: Charge, *, again: bool) -> None:
     for budget in tab.budgets:
         if budget.epsilon is not None and part.window.overlaps(budget.window):
             _check_bounded(charge, budget)
+            _check_delta(tab.charges, charge, budget)
             _check_fits(tab.charges, charge, budget)
 
 
@@ -222,12 +227,27 @@ def _check_bounded(charge: Charge, budget: Budget) -> None:
         )
 
 
+def _check_delta(before: Mapping[Charge, int], charge: Charge, budget: Budget) -> None:
+    """Raise where epsilon would fail more often than the budget allows."""
+    if charge.delta is None:
+        return
+    allowed, part = budget.delta or Fraction(0), charge.part
+    after = balance(_with(before, charge), budget, part.data, part)
+    if after.delta > allowed:
+        has = f"allows a delta of {float(allowed):g}" if allowed else "allows no delta"
+        raise BudgetExceeded(
+            f"{part} has a budget that {has}; with this survey, whose epsilon may fail with "
+            f"probability {float(charge.delta):g}, it comes to {float(after.delta):g}. Raise the "
+            "budget's delta (fedassay ledger budget --delta), or choose local privacy."
+        )
+
+
 def _check_fits(before: Mapping[Charge, int], charge: Charge, budget: Budget) -> None:
     part, asked = charge.part, charge.epsilon
     after = balance(_with(before, charge), budget, part.data, part)
     if asked is None or budget.epsilon is None or after.spent <= budget.epsilon:
         return
-    nothing = replace(charge, epsilon=Fraction(0))
+    nothing = replace(charge, epsilon=Fraction(0), delta=None)
     spent = balance(_with(before, nothing), budget, part.data, part).spent
     counted = cost(charge, budget.unit, after.neighbours) or asked
     room = max(Fraction(0), budget.epsilon - spent) * asked / counted
@@ -272,14 +292,19 @@ def _scope(budget: Budget, part: Part | None) -> tuple[Window, str | None]:
     return replace(EVER, start=start, end=end), group
 
 
-def _spent(
-    covering: Sequence[Cover], budget: Budget, window: Window, group: str | None
-) -> Fraction:
-    parts = list(loads(covering, window, group))
+def _spent(parts: Sequence[Load], budget: Budget) -> Fraction:
+    """What the worst-off point has spent.
+
+    Guarantee: with the budget's delta less the charges' own: but for the chance that any of
+    these fails, which is at most their sum, each is a promise without a delta.
+    """
     total = max((load.total for load in parts), default=Fraction(0))
     if budget.delta is None or (budget.epsilon is not None and total <= budget.epsilon):
         return total
-    return max(composed(costs, budget.delta) for costs in {load.costs for load in parts})
+    return max(
+        composed(load.costs, budget.delta - load.delta) if load.delta < budget.delta else load.total
+        for load in set(parts)
+    )
 
 
 def show(value: Fraction | None) -> str:

@@ -19,7 +19,7 @@ from fedassay.ledger.steps import (
 )
 from fedassay.ledger.texts import check_text, digest, one_of, rational
 from fedassay.ledger.window import EVER, Window
-from fedassay.mechanisms import Keep, Neighbours, Unit, UnitKind
+from fedassay.mechanisms import Guarantee, Keep, Neighbours, Unit, UnitKind
 from fedassay.mechanisms.law import MAX_EXAMPLES
 from fedassay.survey import Survey
 
@@ -68,6 +68,15 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """Several surveys that are asked as one, and what they promise together."""
+
+    fingerprint: bytes
+    guarantee: Guarantee
+    model_digest: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
     """What one survey spends on one part of the data, recorded before anything leaves."""
 
@@ -79,16 +88,20 @@ class Charge:
     neighbours: Neighbours | None
     model: str | None
     status: Status
+    delta: Fraction | None = None
+    """The chance that epsilon says nothing about; None where it holds always."""
     step: StepCharge | None = None
     """Where it is for one of two surveys; the first one's charge pays for both."""
 
     @classmethod
     def of(
-        cls, survey: Survey, part: Part, status: Status, table: TableSeal | None = None
+        cls, survey: Survey | Question, part: Part, status: Status, table: TableSeal | None = None
     ) -> "Charge":
         """What a survey spends by its own guarantee, and what it announces with it."""
         promise = survey.guarantee
-        step = step_charge(survey, table=table, issued=status is Status.ISSUED)
+        step = None
+        if isinstance(survey, Survey):
+            step = step_charge(survey, table=table, issued=status is Status.ISSUED)
         return cls(
             part=part,
             survey=survey.fingerprint.hex(),
@@ -96,6 +109,7 @@ class Charge:
             # Which of a patient's rows count makes no difference to what they cost.
             unit=replace(promise.unit, keep=Keep.RANDOM),
             neighbours=promise.neighbours,
+            delta=promise.delta,
             model=survey.model_digest,
             status=status,
             step=step,
@@ -148,7 +162,7 @@ class Charge:
             **_part_json(self.part),
             "survey": self.survey,
             "epsilon": None if self.epsilon is None else str(self.epsilon),
-            "delta": None,
+            "delta": None if self.delta is None else str(self.delta),
             "unit": {"kind": self.unit.kind.value, "max_examples": self.unit.max_examples},
             "neighbours": None if self.neighbours is None else self.neighbours.value,
             "model": self.model,
@@ -163,14 +177,14 @@ class Charge:
             "kind", "data", "window", "group", "survey", "epsilon", "delta", "unit", "neighbours",
             "model", "status", *(["step"] if fields.has("step") else []), *STAMP_FIELDS,
         )  # fmt: skip
-        if fields.get("delta") is not None:
-            raise FileInvalid("a charge with a delta is of a newer fedassay. Use that version.")
-        epsilon, model = fields.get("epsilon"), fields.get("model")
+        epsilon, model, delta = fields.get("epsilon"), fields.get("model"), fields.get("delta")
         neighbours = fields.get("neighbours")
         unit = Fields(fields.get("unit"), "unit")
         unit.only("kind", "max_examples")
         if (epsilon is None) != (neighbours is None):
             raise FileInvalid("a charge has epsilon and neighbours, or neither.")
+        if delta is not None and (epsilon is None or not 0 < rational(fields.text("delta")) < 1):
+            raise FileInvalid("a charge's delta lies between 0 and 1, beside an epsilon.")
         charge = cls(
             part=_part_from_json(fields),
             survey=digest(fields.text("survey")),
@@ -179,6 +193,7 @@ class Charge:
                 one_of(UnitKind, unit.text("kind")), unit.integer("max_examples", 1, MAX_EXAMPLES)
             ),
             neighbours=None if neighbours is None else one_of(Neighbours, neighbours),
+            delta=None if delta is None else rational(fields.text("delta")),
             model=None if model is None else digest(fields.text("model")),
             status=one_of(Status, fields.text("status")),
             step=step_charge_from_json(fields.inside("step")) if fields.has("step") else None,

@@ -10,7 +10,7 @@ from fedassay.checks import require_type, shown
 from fedassay.errors import LedgerInvalid, LedgerRolledBack, SettingInvalid
 from fedassay.ledger import composition, store
 from fedassay.ledger.budget import NO_LIMIT, Balance, Tab, decide, repeats
-from fedassay.ledger.charge import Charge, Part, Status
+from fedassay.ledger.charge import Charge, Part, Question, Status
 from fedassay.ledger.entry import Budget, Entry, Loss, Stamp
 from fedassay.ledger.high_water_mark import Mark, mark_path
 from fedassay.ledger.reservation import priced
@@ -83,7 +83,7 @@ class Ledger:
 
     def charge(
         self,
-        survey: Survey,
+        survey: Survey | Question,
         part: Part,
         *,
         who: str = NOBODY,
@@ -109,7 +109,12 @@ class Ledger:
         return Receipt(entry, balances, overlapping)
 
     def would_refuse(
-        self, survey: Survey, part: Part, *, again: bool = False, table: TableDigest | None = None
+        self,
+        survey: Survey | Question,
+        part: Part,
+        *,
+        again: bool = False,
+        table: TableDigest | None = None,
     ) -> None:
         """Raise now what charging this survey would raise; nothing is recorded."""
         with store.transaction(self.path, writable=False) as reader:
@@ -226,10 +231,16 @@ class Ledger:
 
 
 def _asked(
-    stored: store.Store, survey: Survey, part: Part, status: Status, table: TableDigest | None
+    stored: store.Store,
+    survey: Survey | Question,
+    part: Part,
+    status: Status,
+    table: TableDigest | None,
 ) -> tuple[Charge, Tab]:
     """The charge for a survey, priced by what was charged before, and what was."""
     seal = stored.seal(table)
     charge = Charge.of(survey, part, status, seal)
     before = stored.tab(part.data, *charge.keys)
+    if isinstance(survey, Question):
+        return charge, before
     return priced(before, charge, survey, table=seal), before

@@ -23,6 +23,8 @@ class Cover:
     window: Window = EVER
     group: str | None = None
     times: int = 1
+    delta: Fraction = Fraction(0)
+    """The chance that the cost says nothing about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,8 @@ class Load:
 
     total: Fraction
     costs: frozenset[tuple[Fraction, int]]
+    delta: Fraction = Fraction(0)
+    """The sum of its deltas: the chance that any of its costs says nothing."""
 
 
 def cost(charge: Charge, unit: UnitKind, neighbours: Neighbours) -> Fraction | None:
@@ -71,6 +75,7 @@ def covers(charges: Mapping[Charge, int], budget: Budget) -> list[Cover]:
             charge.part.window if budget.split_windows else EVER,
             charge.part.group if budget.split_groups else None,
             times,
+            charge.delta or Fraction(0),
         )
         for charge, times in charges.items()
         if (paid := cost(charge, budget.unit, neighbours)) is not None
@@ -90,16 +95,17 @@ def loads(covering: Sequence[Cover], within: Window, group: str | None) -> Itera
 
 
 def _sweep(covering: Sequence[Cover], within: Window) -> Iterator[Load]:
-    changes: dict[datetime, list[tuple[Fraction, int]]] = {}
+    changes: dict[datetime, list[tuple[Fraction, Fraction, int]]] = {}
     for cover in covering:
         first = max(cover.window.first, within.first)
         last = min(cover.window.last, within.last)
         if first < last:
-            changes.setdefault(first, []).append((cover.cost, cover.times))
-            changes.setdefault(last, []).append((cover.cost, -cover.times))
-    total, costs = Fraction(0), Counter[Fraction]()
+            changes.setdefault(first, []).append((cover.cost, cover.delta, cover.times))
+            changes.setdefault(last, []).append((cover.cost, cover.delta, -cover.times))
+    total, delta, costs = Fraction(0), Fraction(0), Counter[Fraction]()
     for instant in sorted(changes):
-        for paid, times in changes[instant]:
+        for paid, chance, times in changes[instant]:
             total += paid * times
+            delta += chance * times
             costs[paid] += times
-        yield Load(total, frozenset((+costs).items()))
+        yield Load(total, frozenset((+costs).items()), delta)

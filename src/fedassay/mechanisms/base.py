@@ -14,6 +14,7 @@ import numpy.typing as npt
 from fedassay.examples import IntArray
 from fedassay.files import Fields
 from fedassay.mechanisms.law import Law
+from fedassay.mechanisms.shuffling import Blanket
 from fedassay.randomness import Randomness
 
 Rows = npt.NDArray[np.uint8]
@@ -73,6 +74,16 @@ class LocalMechanism(Mechanism):
     """One example in, one message out, which protects itself."""
 
     __slots__ = ()
+
+    @property
+    @abstractmethod
+    def epsilon_spent(self) -> Fraction:
+        """What one report spends, whoever sees it."""
+
+    @property
+    @abstractmethod
+    def blanket(self) -> Blanket:
+        """What reports of all inputs have in common, which is what a shuffler's crowd hides in."""
 
     @abstractmethod
     def encode(self, hits: IntArray, size: int, *, randomness: Randomness) -> Rows:

@@ -14,6 +14,7 @@ from fedassay.mechanisms.base import LevelSetting, LocalMechanism, Rows
 from fedassay.mechanisms.law import Law
 from fedassay.mechanisms.polya import check_epsilon
 from fedassay.mechanisms.rational import SCALE, over, round_down, scaled_exp
+from fedassay.mechanisms.shuffling import Blanket
 from fedassay.randomness import Randomness
 
 _BITS = 64
@@ -67,6 +68,11 @@ class RandomizedResponse(LocalMechanism):
     def q(self) -> Fraction:
         """The probability in use for each other value."""
         return (1 - self.p) / (self.values - 1)
+
+    @property
+    def blanket(self) -> Blanket:
+        """With probability `values` q any value is sent, each as often, whatever the input."""
+        return Blanket(self.values * self.q, Fraction(1, self.values), says_one=True)
 
     def law(self) -> Law:
         """Each value is a coin of bias p or q, and exactly one of them shows heads."""

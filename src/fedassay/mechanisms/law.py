@@ -63,6 +63,8 @@ class Privacy(Enum):
     """Every site adds the whole noise to its own counts; each report may be seen."""
     LOCAL = "local"
     """Every row is a report of its own, which protects itself."""
+    SHUFFLED = "shuffled"
+    """As local, with less noise: a shuffler mixes the reports before anybody else sees them."""
 
     # What the rest of the library asks of a model. A new one must answer each: no default.
 
@@ -72,7 +74,7 @@ class Privacy(Enum):
         match self:
             case Privacy.SECURE:
                 return False
-            case Privacy.DISTRIBUTED | Privacy.SITE | Privacy.LOCAL:
+            case Privacy.DISTRIBUTED | Privacy.SITE | Privacy.LOCAL | Privacy.SHUFFLED:
                 return True
 
     @property
@@ -81,14 +83,14 @@ class Privacy(Enum):
         match self:
             case Privacy.SECURE | Privacy.DISTRIBUTED | Privacy.SITE:
                 return False
-            case Privacy.LOCAL:
+            case Privacy.LOCAL | Privacy.SHUFFLED:
                 return True
 
     @property
     def stands_alone(self) -> bool:
         """Whether every report protects itself, whoever sees it and whatever others do."""
         match self:
-            case Privacy.SECURE | Privacy.DISTRIBUTED:
+            case Privacy.SECURE | Privacy.DISTRIBUTED | Privacy.SHUFFLED:
                 return False
             case Privacy.SITE | Privacy.LOCAL:
                 return True
@@ -97,10 +99,15 @@ class Privacy(Enum):
     def shares_noise(self) -> bool:
         """Whether clients add up the noise together, so that epsilon needs enough of them."""
         match self:
-            case Privacy.SECURE | Privacy.SITE | Privacy.LOCAL:
+            case Privacy.SECURE | Privacy.SITE | Privacy.LOCAL | Privacy.SHUFFLED:
                 return False
             case Privacy.DISTRIBUTED:
                 return True
+
+    @property
+    def needs_crowd(self) -> bool:
+        """Whether epsilon holds among enough reports only."""
+        return self.shares_noise or self is Privacy.SHUFFLED
 
     def noise_shares(self, honest: int) -> int:
         """Over how many reports the noise is shared out, where so many honest ones are sure."""
@@ -206,6 +213,8 @@ class Guarantee:
     """Whether, besides, nobody is shown more than the sum; only where it stands alone."""
     delta: Fraction | None = None
     """The chance that epsilon says nothing about; None where the promise is without one."""
+    local_epsilon: Fraction | None = None
+    """Of shuffled reports: what each keeps by itself, should shuffler and collector collude."""
 
     def __post_init__(self) -> None:
         if self.epsilon is not None:
@@ -222,6 +231,8 @@ class Guarantee:
         require_whole(self.smallest_cell, "a guarantee's smallest_cell", 0)
         if self.delta is not None:
             require_fraction(self.delta, "delta")
+        if self.local_epsilon is not None:
+            require_fraction(self.local_epsilon, "a guarantee's local epsilon")
         if self.delta is not None and not 0 < self.delta < 1:
             raise SettingInvalid(
                 f"delta must lie between 0 and 1; found {float(self.delta):g}. Common choices lie "
@@ -266,6 +277,16 @@ class Guarantee:
                 f"reports stay hidden if you trust {self.trust}. No differential privacy."
                 f"{self._cells}"
             )
+        withstands = f"at least {self.minimum_reports:,} reports arrive"
+        if self.colluders:
+            withstands += f" and at most {self.colluders:,} of their clients collude"
+        if self.local_epsilon is not None:
+            return (
+                f"{self.strength}-differential privacy for {self.unit} (replace neighbours) "
+                f"towards everybody after the shuffler while {withstands} on every level, if you "
+                f"trust {self.trust}. Should it and the collector collude, every report still "
+                f"protects itself with epsilon {float(self.local_epsilon):g}.{self._elsewhere}"
+            )
         if self.neighbours is Neighbours.REPLACE:
             return (
                 f"{self.strength}-local differential privacy for {self.unit} (replace "
@@ -280,9 +301,6 @@ class Guarantee:
                 f"the server do.{self._place}{self._elsewhere}"
                 f"{self._besides}"
             )
-        withstands = f"at least {self.minimum_reports:,} reports arrive"
-        if self.colluders:
-            withstands += f" and at most {self.colluders:,} of their clients collude"
         return (
             f"{self.strength}-differential privacy for {self.unit} "
             f"({self.neighbours.value} neighbours) {self._towards} while {withstands}, if you "

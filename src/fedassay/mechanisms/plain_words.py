@@ -53,11 +53,20 @@ def _odds(guarantee: Guarantee, epsilon: float) -> Iterator[str]:
     )
     if guarantee.delta is not None:
         yield f"That may fail with probability {float(guarantee.delta):g}."
+    if guarantee.local_epsilon is not None:
+        alone = float(guarantee.local_epsilon)
+        yield (
+            "That is so for whoever sees the shuffled batch alone. Who sees a report before it is "
+            f"shuffled, knowing whose it is, can be {_sure(alone)} sure (epsilon {alone:g})."
+        )
     if is_row:
         several = ROWS_OF_A_PATIENT * epsilon
+        # Of a group, each step may fail, and e^epsilon times as likely as the one before.
+        fails = sum(exp(epsilon * row) for row in range(ROWS_OF_A_PATIENT))
+        failing = "" if guarantee.delta is None else f", and fails {fails:.1f} times as often"
         yield (
             f"A row is not a patient: whoever has {ROWS_OF_A_PATIENT} rows is protected with "
-            f"epsilon {several:g} only, {_times(several)} times and {_sure(several)}."
+            f"epsilon {several:g} only, {_times(several)} times and {_sure(several)}{failing}."
         )
     else:
         is_local = guarantee.neighbours is Neighbours.REPLACE

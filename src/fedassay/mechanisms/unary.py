@@ -15,6 +15,7 @@ from fedassay.mechanisms.law import Law
 from fedassay.mechanisms.polya import check_epsilon
 from fedassay.mechanisms.rational import SCALE, over, round_up, scaled_exp
 from fedassay.mechanisms.sampling import COIN_BITS, CoinBytes
+from fedassay.mechanisms.shuffling import Blanket
 from fedassay.randomness import Randomness
 
 _CHUNK_BYTES = 2**18
@@ -54,6 +55,14 @@ class UnaryEncoding(LocalMechanism):
     def q(self) -> Fraction:
         """The probability in use for bits that are not the client's."""
         return Fraction(self.numerator, 2**COIN_BITS)
+
+    @property
+    def blanket(self) -> Blanket:
+        """With probability 1 / (2 (1-q)) the own bit is a coin like any other, else it is 1.
+
+        A bit that is 0 with probability (1-q) / (2 (1-q)) is a fair one.
+        """
+        return Blanket(1 / (2 * (1 - self.q)), self.q, says_one=False)
 
     def law(self) -> Law:
         """Bits are independent coins of bias 1/2 or q."""

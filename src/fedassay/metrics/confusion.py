@@ -1,6 +1,6 @@
 """True and false positives and negatives at a threshold, and what its bucket leaves open."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -38,13 +38,37 @@ class Confusion:
 def confusion(histogram: ScoreHistogram, threshold: float) -> Confusion:
     """Count true and false positives and negatives at a threshold (`thm:pra`).
 
-    The last answer is kept, because several metrics ask for it one after the other.
+    Of two surveys, a threshold inside a cell of the second is read from the leaves, which the
+    first one's noise is in, or from the curve through the cells, which may hide something:
+    whichever errs less. The last answer is kept, because several metrics ask for it one after
+    the other.
 
     >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
     >>> confusion(h, 0.5).counts  # tp, fp, fn, tn
     (1.0, 0.0, 1.0, 2.0)
     """
     require_histogram(histogram)
+    by_leaf = _interpolated(histogram, threshold)
+    if histogram.cells is None or threshold in histogram.edges[histogram.cells]:
+        return by_leaf
+    by_cell = _interpolated(histogram.by_cells(), threshold)
+    # A cell's count is the sum of its leaves: their noise is known, and it moves with each alike.
+    above = np.repeat(by_cell.above, np.diff(histogram.cells), axis=1)
+    return min(by_leaf, replace(by_cell, histogram=histogram, above=above), key=_squared_error)
+
+
+def _squared_error(at: Confusion) -> float:
+    """Of both rates together: noise, and what a bucket hides."""
+    squared = 0.0
+    for label, total in enumerate(at.histogram.cumulative[:, -1].tolist()):
+        own = np.zeros_like(at.above)
+        own[label] = at.above[label]
+        squares = at.histogram.noise.variance(own) + at.spread[label] ** 2
+        squared += squares / max(total, 1.0) ** 2
+    return squared
+
+
+def _interpolated(histogram: ScoreHistogram, threshold: float) -> Confusion:
     below, bucket, part = histogram.below(threshold)
     total = histogram.cumulative[:, -1]
     shares = histogram.shares_below(bucket, part)

@@ -8,6 +8,7 @@ from fedassay.errors import SettingInvalid
 from fedassay.estimate import check_confidence, normal_quantile
 from fedassay.examples import FloatArray, IntArray
 from fedassay.histogram import ScoreHistogram, require_histogram
+from fedassay.metrics.confusion import confusion
 from fedassay.metrics.delta_method import why_one_class
 
 
@@ -36,27 +37,26 @@ class Curve:
 def roc_curve(histogram: ScoreHistogram, *, points: int = 512, monotone: bool = False) -> Curve:
     """False against true positive rates at the histogram's edges, thinned to `points`.
 
-    A noisy curve may go backwards; `monotone` draws the nearest one that does not.
+    Of two surveys, edges inside the second one's cells are on the smooth curve through these:
+    the first one's noise would make the curve rougher than it is. Its deviations then join what
+    the cells hide. A noisy curve may go backwards; `monotone` draws the nearest one that does not.
 
     >>> h = ScoreHistogram.from_scores([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
     >>> curve = roc_curve(h)
     >>> curve.x.max(), curve.y.max()
     (np.float64(1.0), np.float64(1.0))
     """
-    require_histogram(histogram)
-    if monotone:
-        histogram = histogram.monotone()
-    kept = _edges_to_draw(histogram, points)
-    above = above_edges(histogram, kept)
-    P, N = histogram.total_positives, histogram.total_negatives
-    fpr, tpr = above[0] / N, above[1] / P
+    drawn = _drawn(histogram, points, monotone=monotone)
+    read = drawn.histogram
+    P, N = read.total_positives, read.total_negatives
+    fpr, tpr = drawn.above[0] / N, drawn.above[1] / P
     return Curve(
         x=fpr,
         y=tpr,
-        thresholds=histogram.edges[kept],
-        x_sd=_share_sd(histogram, kept, fpr, label=0),
-        y_sd=_share_sd(histogram, kept, tpr, label=1),
-        monotone=monotone and not histogram.noise.is_zero,
+        thresholds=drawn.thresholds,
+        x_sd=_share_sd(drawn, fpr, label=0),
+        y_sd=_share_sd(drawn, tpr, label=1),
+        monotone=monotone and not read.noise.is_zero,
     )
 
 
@@ -69,31 +69,63 @@ def precision_recall_curve(
     >>> precision_recall_curve(h).y.min()
     np.float64(0.5)
     """
-    require_histogram(histogram)
-    if monotone:
-        histogram = histogram.monotone()
-    kept = _edges_to_draw(histogram, points)
-    above = above_edges(histogram, kept)
-    kept = kept[above.sum(axis=0) > 0.0]
-    above = above_edges(histogram, kept)
-    called = above.sum(axis=0)
-    share = above[1] / called
-    noise = np.zeros(len(kept))
-    if not histogram.noise.is_zero:
-        for i, edge in enumerate(kept):
-            inside = (np.arange(histogram.buckets) >= edge) / called[i]
-            weights = np.stack([-share[i] * inside, (1.0 - share[i]) * inside])
-            noise[i] = histogram.noise.variance(weights)
+    drawn = _drawn(histogram, points, monotone=monotone)
+    read, has_some = drawn.histogram, drawn.above.sum(axis=0) > 0.0
+    called = np.where(has_some, drawn.above.sum(axis=0), 1.0)
+    share = drawn.above[1] / called
+    noise = np.zeros(len(called))
+    if not read.noise.is_zero:
+        for i in np.flatnonzero(has_some).tolist():
+            negatives, positives = drawn.moves(i) / called[i]
+            weights = np.stack([-share[i] * negatives, (1.0 - share[i]) * positives])
+            noise[i] = read.noise.variance(weights)
     sampling = np.maximum(share * (1.0 - share), 0.0) / called
-    tpr = above[1] / histogram.total_positives
+    hidden = np.hypot(share * drawn.spread[0], (1.0 - share) * drawn.spread[1]) / called
+    tpr = drawn.above[1] / read.total_positives
     return Curve(
-        x=tpr,
-        y=share,
-        thresholds=histogram.edges[kept],
-        x_sd=_share_sd(histogram, kept, tpr, label=1),
-        y_sd=np.sqrt(noise + sampling),
-        monotone=monotone and not histogram.noise.is_zero,
+        x=tpr[has_some],
+        y=share[has_some],
+        thresholds=drawn.thresholds[has_some],
+        x_sd=_share_sd(drawn, tpr, label=1)[has_some],
+        y_sd=np.sqrt(noise + sampling + hidden**2)[has_some],
+        monotone=monotone and not read.noise.is_zero,
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Drawn:
+    """The points of a curve, before they become rates."""
+
+    histogram: ScoreHistogram
+    """What is read: the cells that were counted, where leaves inside are known from less."""
+    thresholds: FloatArray
+    above: FloatArray
+    """Counts above each threshold, label x point."""
+    spread: FloatArray
+    """What a cell around a point hides of them, as standard deviations, label x point."""
+
+    def moves(self, point: int) -> FloatArray:
+        """How the counts above a point move with each count, label x bucket."""
+        _, bucket, part = self.histogram.below(float(self.thresholds[point]))
+        moves: FloatArray = 1.0 - self.histogram.shares_below(bucket, part)
+        return moves
+
+
+def _drawn(histogram: ScoreHistogram, points: int, *, monotone: bool) -> _Drawn:
+    """Points at the histogram's edges; of two surveys, on the smooth curve through the cells."""
+    require_histogram(histogram)
+    read = histogram.by_cells()
+    if monotone:
+        read = read.monotone()
+    kept = _edges_to_draw(read if histogram.cells is None else histogram, points)
+    thresholds = histogram.edges[kept]
+    if histogram.cells is None:
+        return _Drawn(read, thresholds, above_edges(read, kept), np.zeros((2, len(kept))))
+    points_at = [confusion(read, float(threshold)) for threshold in thresholds]
+    above = np.array([at.counts[1::-1] for at in points_at]).T
+    # Nothing lies below 0 or above 1, whatever the end cells hide.
+    inside = (thresholds > 0.0) & (thresholds < 1.0)
+    return _Drawn(read, thresholds, above, np.array([at.spread for at in points_at]).T * inside)
 
 
 def _edges_to_draw(histogram: ScoreHistogram, points: int) -> IntArray:
@@ -120,16 +152,16 @@ def above_edges(histogram: ScoreHistogram, edges: IntArray) -> FloatArray:
     return above
 
 
-def _share_sd(
-    histogram: ScoreHistogram, edges: IntArray, share: FloatArray, *, label: int
-) -> FloatArray:
-    total = histogram.cumulative[label, -1]
+def _share_sd(drawn: _Drawn, share: FloatArray, *, label: int) -> FloatArray:
+    read = drawn.histogram
+    total = read.cumulative[label, -1]
     variance: FloatArray = np.maximum(share * (1.0 - share), 0.0) / total
-    if not histogram.noise.is_zero:
-        weights = np.zeros((2, histogram.buckets))
-        for i, edge in enumerate(edges):
-            weights[label] = ((np.arange(histogram.buckets) >= edge) - share[i]) / total
-            variance[i] += histogram.noise.variance(weights)
+    variance += (drawn.spread[label] / total) ** 2
+    if not read.noise.is_zero:
+        for i in range(len(share)):
+            weights = np.zeros((2, read.buckets))
+            weights[label] = (drawn.moves(i)[label] - share[i]) / total
+            variance[i] += read.noise.variance(weights)
     return np.sqrt(variance)
 
 

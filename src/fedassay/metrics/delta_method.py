@@ -53,14 +53,37 @@ def weighted_sum(weights: FloatArray, values: FloatArray) -> float:
 def sampling_variance(histogram: ScoreHistogram, gradient: FloatArray) -> float:
     """The variance from rows being a multinomial sample over label x bucket.
 
+    Noisy counts give it on average, but where a gradient is steep and few rows are, as at the
+    ends of the log-odds, noise may be most of the sum, and below 0. If less than half is left of
+    what counts that only rise below say, these are believed.
+
     >>> h = ScoreHistogram(np.array([0.0, 1.0]), np.array([[75.0], [25.0]]))
     >>> round(sampling_variance(h, np.array([[0.0], [1.0]])), 6)  # n p (1 - p)
     18.75
     """
-    weighted = histogram.counts * gradient
-    total = histogram.total
-    mean = float(weighted.sum()) / total
+    plain = _multinomial_variance(histogram.counts, gradient)
+    if histogram.noise.is_zero:
+        return plain
+    rising = _multinomial_variance(_rising(histogram), gradient)
+    return plain if plain >= 0.5 * rising else rising
+
+
+def _multinomial_variance(counts: FloatArray, gradient: FloatArray) -> float:
+    weighted = counts * gradient
+    total = float(counts.sum())
+    mean = float(weighted.sum()) / total if total else 0.0
     return max(float((weighted * gradient).sum()) - mean * mean * total, 0.0)
+
+
+def _rising(histogram: ScoreHistogram) -> FloatArray:
+    """Counts without negative ones: cumulative counts midway between two curves that rise.
+
+    One rises with their largest value so far, the other with their smallest from there on.
+    """
+    below = histogram.cumulative
+    most = np.maximum.accumulate(below, axis=1)
+    least = np.minimum.accumulate(below[:, ::-1], axis=1)[:, ::-1]
+    return np.maximum(np.diff(0.5 * (most + least), axis=1), 0.0)
 
 
 def gradient_of_buckets(

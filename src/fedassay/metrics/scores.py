@@ -19,6 +19,7 @@ from fedassay.metrics.delta_method import (
 )
 from fedassay.metrics.end_buckets import end_loss, without_empty_ends
 from fedassay.metrics.log_odds import EPS
+from fedassay.metrics.nearer import nearer
 from fedassay.metrics.range_noise import cell_noise_sd
 from fedassay.metrics.spans import clear_spikes, spans
 
@@ -51,6 +52,10 @@ def log_loss(histogram: ScoreHistogram) -> Estimate:
     0.472
     """
     require_histogram(histogram)
+    return nearer(histogram, _log_loss)
+
+
+def _log_loss(histogram: ScoreHistogram) -> Estimate:
     estimate = _mean_loss(without_empty_ends(histogram), _logs, ends=True)
     # It has no largest value: half of it either way says nothing any more.
     return unless_too_coarse(estimate, "log loss", 2.0 * abs(estimate.value))

@@ -22,6 +22,7 @@ from fedassay.metrics.delta_method import (
     why_undefined,
 )
 from fedassay.metrics.log_odds import in_pieces
+from fedassay.metrics.nearer import nearer
 from fedassay.metrics.regression import LogisticModel, Regression
 
 _SPREAD = "the spread of log-odds that a slope is read from"
@@ -58,8 +59,7 @@ def calibration_intercept(histogram: ScoreHistogram) -> Estimate:
     >>> abs(round(calibration_intercept(h).value, 3))
     0.0
     """
-    fitted = _intercept_and_slope(histogram)
-    return fitted if isinstance(fitted, NotEnoughData) else fitted.estimate(0)
+    return nearer(histogram, lambda read: _parameter(read, 0))
 
 
 def calibration_slope(histogram: ScoreHistogram) -> Estimate:
@@ -70,8 +70,12 @@ def calibration_slope(histogram: ScoreHistogram) -> Estimate:
     >>> round(calibration_slope(h).value, 3)  # log(3) / log(4)
     0.792
     """
+    return nearer(histogram, lambda read: _parameter(read, 1))
+
+
+def _parameter(histogram: ScoreHistogram, place: int) -> Estimate:
     fitted = _intercept_and_slope(histogram)
-    return fitted if isinstance(fitted, NotEnoughData) else fitted.estimate(1)
+    return fitted if isinstance(fitted, NotEnoughData) else fitted.estimate(place)
 
 
 def oe_ratio(histogram: ScoreHistogram) -> Estimate:
@@ -163,7 +167,7 @@ def _in_the_large(histogram: ScoreHistogram) -> Regression | NotEnoughData:
     return _why_not_clear(fitted, np.ones(fitted.pieced.odds.shape)) or fitted
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=2)
 def _intercept_and_slope(histogram: ScoreHistogram) -> Regression | NotEnoughData:
     undefined = why_one_class(histogram)
     if undefined is not None:

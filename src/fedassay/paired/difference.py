@@ -17,6 +17,8 @@ from fedassay.paired.pair_histogram import PairHistogram
 
 _FINE = 512
 _PIECES = 8
+_ALIKE = 0.25
+"""How far two models' errors inside cells may differ, of what they share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +125,21 @@ class PairReader:
             second,
             noise_sd=sqrt(max(pair.noise_variance(*cells), 0.0)),
             sampling_sd=sqrt(self.sampling_variance(metric, cells)),
-            binning_sd=hypot(first.binning_sd, second.binning_sd),
+            binning_sd=self._binning_sd(metric, first.binning_sd, second.binning_sd),
         )
+
+    @staticmethod
+    def _binning_sd(metric: str, first: float, second: float) -> float:
+        """What cells hide of the difference.
+
+        Errors of areas and squared distances have one sign in either model: a score that tells
+        something orders the rows of a cell better than their counts can say. So of two models the
+        errors cancel but for their difference, taken to hold to a quarter of the smaller one.
+        Other figures may err to either side, and independently.
+        """
+        if metric in SMOOTH:
+            return hypot(first - second, _ALIKE * min(first, second))
+        return hypot(first, second)
 
     def sampling_variance(self, metric: str, cells: tuple[FloatArray, FloatArray]) -> float:
         """The sum over rows of the squared difference of both gradients.

@@ -6,7 +6,9 @@ from fedassay.cut_levels import AnyLevels
 from fedassay.errors import SettingInvalid
 from fedassay.grid import Grid
 from fedassay.level_policy import EveryLevel, LevelPolicy, OneLevel
-from fedassay.mechanisms import Exact, Law, Polya, Privacy, RandomizedResponse, UnaryEncoding
+from fedassay.mechanisms import Exact, Polya, Privacy, RandomizedResponse, UnaryEncoding
+from fedassay.planning.crowd import shuffled_survey
+from fedassay.planning.oracle import oracle_for
 from fedassay.planning.request import LevelChoice, Preset, SurveyRequest
 from fedassay.survey import Survey
 from fedassay.survey_moments import FEWEST_HONEST, SiteMoments
@@ -41,6 +43,8 @@ def build_survey(
             return _site(request, grid, hierarchy, fractions)
         case Privacy.LOCAL:
             return _local(request, grid, hierarchy, fractions)
+        case Privacy.SHUFFLED:
+            return shuffled_survey(request, grid, hierarchy, fractions)
 
 
 def rebuilt_survey(request: SurveyRequest, like: Survey) -> Survey:
@@ -157,27 +161,9 @@ def _local(
     )
 
 
-def oracle_for(
-    epsilon: Fraction, cells: int, *, allow_empty: bool
-) -> UnaryEncoding | RandomizedResponse:
-    """The frequency oracle with the smaller variance on a level, averaged over its cells.
-
-    >>> oracle_for(Fraction(5), 4, allow_empty=False).kind
-    'grr'
-    """
-    unary = UnaryEncoding(epsilon)
-    response = RandomizedResponse(epsilon, cells, allow_empty)
-    better = _mean_variance(response.law(), 2 * cells) < _mean_variance(unary.law(), 2 * cells)
-    return response if better else unary
-
-
 def _oracle(
     request: SurveyRequest, epsilon: Fraction, cells: int
 ) -> UnaryEncoding | RandomizedResponse:
     if request.preset is Preset.PAPER:
         return UnaryEncoding(epsilon)
     return oracle_for(epsilon, cells, allow_empty=request.allow_empty)
-
-
-def _mean_variance(law: Law, values: int) -> float:
-    return (law.variance_per_report + law.variance_per_hit / values) / law.gain**2

@@ -9,6 +9,7 @@ from fedassay.examples import Examples, FloatArray
 from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy, Interleaved, fanouts_for
 from fedassay.planning.build import build_survey
+from fedassay.planning.crowd import can_fill
 from fedassay.planning.request import SurveyRequest
 from fedassay.survey import Survey
 
@@ -53,13 +54,19 @@ def candidate_surveys(request: SurveyRequest, grid: Grid, variety: Variety) -> I
         hierarchy = Hierarchy(grid.cells, fanouts_for(grid.cells, height))
         rows = [[tilt ** (height - level) for level in range(height)] for tilt in variety.tilts]
         for budget in dict.fromkeys(tuple(weight / sum(row) for weight in row) for row in rows):
+            if request.privacy.needs_crowd and not can_fill(request, budget):
+                continue
             yield build_survey(request, grid, hierarchy, budget)
     if not request.privacy.is_local or grid.cells > _MOST_INTERLEAVED:
         return
     for cells in variety.interleaved_cells:
         step = -(-(grid.cells - 1) // (cells - 1))
         if 1 < step < grid.cells:
-            yield build_survey(request, grid, Interleaved(grid.cells, step))
+            levels = Interleaved(grid.cells, step)
+            even = (Fraction(1, levels.levels),) * levels.levels
+            if request.privacy.needs_crowd and not can_fill(request, even):
+                continue
+            yield build_survey(request, grid, levels)
 
 
 def candidate_grids(request: SurveyRequest, leaves: int) -> list[Grid]:

@@ -26,7 +26,7 @@ from fedassay.metrics import named_metrics
 from fedassay.metrics.named import headings, named_metric
 from fedassay.nesting import publishable_edges
 from fedassay.noise import DenseNoise, NoNoise
-from fedassay.planning.request import SurveyRequest
+from fedassay.planning.request import SurveyRequest, reports_of
 from fedassay.planning.score_model import binormal, from_reference, on_grid
 from fedassay.reconcile import Observed, fit_leaves
 from fedassay.survey import Survey
@@ -162,7 +162,7 @@ def expected_histogram(
             for level, (value, variance) in enumerate(_levels(each, counts, clients, grid))
         ]
         _, covariance = fit_leaves(observed, total=total)
-        epsilon = float(second.epsilon) if second.is_local and second.epsilon else None
+        epsilon = float(second.local_epsilon) if second.local_epsilon else None
         table = counts if survey.samples_clients else None
         joined = DenseNoise(covariance, table, epsilon)
         leaves = ScoreHistogram(grid.edges, counts, joined, decode_options.smooth)
@@ -282,7 +282,7 @@ def expected_reports(request: SurveyRequest) -> int:
     20
     """
     if request.privacy.is_local and request.unit.kind is not UnitKind.CLIENT:
-        return request.examples or request.clients or 1
+        return reports_of(request) or request.minimum_reports or 1
     return request.clients or request.minimum_reports or 1
 
 

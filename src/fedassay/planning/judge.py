@@ -22,6 +22,8 @@ from fedassay.survey import Survey
 from fedassay.two_steps import as_counted, rows_on, sums_on
 
 _QUANTILES = (0.2, 0.5, 0.8)
+# Where the whole curve is looked at: wherever people may put a threshold later.
+_CURVE = (0.05, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.95)
 # ROC AUC is what most ask for, and what gains least from any choice.
 _AREA_COUNTS = 4.0
 
@@ -37,6 +39,8 @@ class Judge:
     """Precision of the leaves after the first survey, label x leaf x leaf."""
     area: FloatArray
     rates: list[FloatArray]
+    curve: list[FloatArray]
+    """How both rates move with the leaves, at thresholds that nobody asked for."""
 
     @classmethod
     def of(cls, pilot: Pilot, thresholds: Sequence[float]) -> "Judge":
@@ -44,29 +48,33 @@ class Judge:
         edges, histogram = _judged(pilot, thresholds), pilot.histogram
         leaves = histogram.buckets
         known = _precision(pilot.survey, pilot, heard=pilot.reports)
-        P, total = histogram.total_positives, histogram.total
+        total = histogram.total
         rates = []
         for edge in edges:
             above = (np.arange(leaves) >= edge).astype(np.float64)
             tp, fp = float(histogram.positives @ above), float(histogram.negatives @ above)
             called = max(tp + fp, 1.0)
-            of_positives = np.stack([np.zeros(leaves), (above - tp / P) / P])
+            of_positives = _rate(pilot, edge, 1)
             of_called = np.stack([-tp / called * above, fp / called * above]) / called
             right = np.stack([1.0 - above, above])
             of_all = (right - (tp + histogram.total_negatives - fp) / total) / total
             rates += [of_positives, of_called, of_all]
-        return cls(pilot, edges, known, area_gradient(histogram), rates)
+        curve = [_rate(pilot, edge, label) for edge in _edges(pilot, _CURVE) for label in (0, 1)]
+        return cls(pilot, edges, known, area_gradient(histogram), rates, curve)
 
     def error(self, survey: Survey) -> float:
-        """The mean log of predicted errors: of both areas, and the mean over thresholds."""
+        """The mean log of predicted errors: of both areas, of thresholds, and of the curve."""
         logs = np.log(np.maximum(self.errors(survey), 1e-150))
-        return float(_AREA_COUNTS * logs[0] + logs[1] + logs[2:].mean())
+        asked, curve = logs[2 : 2 + 3 * len(self.edges)], logs[2 + 3 * len(self.edges) :]
+        whole = float(curve.mean()) if len(curve) else 0.0
+        return float(_AREA_COUNTS * logs[0] + logs[1] + asked.mean()) + whole
 
     def errors(self, survey: Survey) -> FloatArray:
-        """Predicted errors: of ROC AUC, average precision, and figures at thresholds.
+        """Predicted errors: of ROC AUC, average precision, figures at thresholds, and the curve.
 
         Where noise is shared these are standard deviations, through gradients: leaves are
-        fine, and the sums say what ROC AUC needs of them. Under local privacy figures are
+        fine, and the sums say what ROC AUC needs of them; then come both rates at thresholds
+        that nobody asked for, which lie inside cells. Under local privacy figures are
         read from few cells, and what these hide is a part of the error.
         """
         return self._of_cells(survey) if survey.is_local else self._of_leaves(survey)
@@ -80,7 +88,7 @@ class Judge:
         cells = as_counted(survey, self.pilot.histogram).cells
         kept = range(self.pilot.histogram.buckets + 1) if cells is None else cells.tolist()
         ranking, hidden = _ranking(self.pilot, tuple(kept))
-        gradients = np.stack([self.area, ranking, *self.rates], axis=-1)
+        gradients = np.stack([self.area, ranking, *self.rates, *self.curve], axis=-1)
         solved = np.linalg.solve(self._told(survey), gradients)
         variances = np.einsum("lng,lng->g", gradients, solved)
         variances[1] += hidden**2
@@ -90,7 +98,7 @@ class Judge:
     def _of_cells(self, survey: Survey) -> FloatArray:
         leaves = self.pilot.histogram
         covariance = leaf_covariance(self._told(survey), total_is_known=survey.total_is_known)
-        noise = DenseNoise(covariance, leaves.counts, float(survey.epsilon or 0))
+        noise = DenseNoise(covariance, leaves.counts, float(survey.local_epsilon or 0))
         expected = as_counted(survey, ScoreHistogram(leaves.edges, leaves.counts, noise))
         figures = [likely_area(expected), average_precision(expected)]
         for edge in self.edges:
@@ -144,5 +152,19 @@ def _judged(pilot: Pilot, thresholds: Sequence[float]) -> list[int]:
     if len(thresholds):
         picked = np.quantile(thresholds, _QUANTILES, method="nearest")
         return sorted({int(np.searchsorted(edges, threshold)) for threshold in picked})
+    return _edges(pilot, _QUANTILES)
+
+
+def _edges(pilot: Pilot, quantiles: Sequence[float]) -> list[int]:
+    """The edges at these shares of both classes together, each counting as much."""
     mass = pilot.shares.mean(axis=0)
-    return sorted({int(np.searchsorted(mass, share)) for share in _QUANTILES})
+    return sorted({int(np.searchsorted(mass, share)) for share in quantiles})
+
+
+def _rate(pilot: Pilot, edge: int, label: int) -> FloatArray:
+    """How the share of a class above an edge moves with every leaf, label x leaf."""
+    counts = pilot.histogram.counts[label]
+    above = (np.arange(len(counts)) >= edge).astype(np.float64)
+    total, gradient = counts.sum(), np.zeros_like(pilot.histogram.counts)
+    gradient[label] = (above - counts @ above / total) / total
+    return gradient

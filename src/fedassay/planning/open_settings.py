@@ -1,9 +1,12 @@
 """What a request must say before a survey can be made of it."""
 
+from dataclasses import replace
+from fractions import Fraction
+
 from fedassay.checks import require_type
 from fedassay.errors import SettingInvalid
 from fedassay.mechanisms import Privacy
-from fedassay.planning.request import Preset, SurveyRequest
+from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest
 
 
 def check_request(request: SurveyRequest) -> None:
@@ -28,6 +31,14 @@ def check_request(request: SurveyRequest) -> None:
             check_site_rows(request)
         case Privacy.LOCAL:
             _require_epsilon(request)
+        case Privacy.SHUFFLED:
+            _require_epsilon(request)
+            if request.minimum_reports is None and not (request.clients or request.examples):
+                raise SettingInvalid(
+                    "shuffled reports hide in a crowd of so many; found neither minimum_reports "
+                    "nor clients. Add minimum_reports=N (--minimum-reports N), the fewest that "
+                    "the shuffler passes on of any level."
+                )
 
 
 def check_site_rows(request: SurveyRequest) -> None:
@@ -67,4 +78,32 @@ def check_one_group(request: SurveyRequest) -> None:
         f"a plan's errors are of one group; found {count} groups. They share one epsilon: plan one "
         f"of average size, which is worth {alike:,} rows alone (examples={alike}, --examples "
         f"{alike}). A second column of groups is another survey, and costs epsilon once more."
+    )
+
+
+def under_privacy(request: SurveyRequest, privacy: Privacy) -> SurveyRequest:
+    """The same question under another privacy model, without what goes with some models only.
+
+    >>> under_privacy(SurveyRequest(clients=10, smallest_cell=20), Privacy.LOCAL).epsilon
+    Fraction(1, 1)
+    """
+    is_site, is_exact = privacy is Privacy.SITE, not privacy.spends_epsilon
+    is_shuffled = privacy is Privacy.SHUFFLED
+    has_shape = request.height is not None or request.preset is Preset.PAPER
+    smallest = 0 if has_shape else request.smallest_cell
+    return replace(
+        request,
+        privacy=privacy,
+        epsilon=None if is_exact else request.epsilon or Fraction(1),
+        steps=Steps.ONE if is_exact or request.steps is Steps.ONE else Steps.AUTO,
+        budget=None if is_exact else request.budget,
+        levels=LevelChoice.EVERY if is_site else request.levels,
+        smallest_cell=smallest if is_exact else None,
+        sum_only=request.sum_only and is_site,
+        allow_empty=request.allow_empty and not is_site,
+        site_moments=request.site_moments and is_exact,
+        minimum_reports=None,
+        colluders=0,
+        delta=request.delta if is_shuffled else None,
+        largest_local_epsilon=request.largest_local_epsilon if is_shuffled else None,
     )

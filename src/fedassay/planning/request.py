@@ -22,7 +22,9 @@ from fedassay.errors import SettingInvalid
 from fedassay.examples import Examples, FloatArray, checked_scores
 from fedassay.group_names import GroupNames
 from fedassay.mechanisms import Privacy, Unit, UnitKind, check_epsilon
+from fedassay.mechanisms.shuffled_promise import check_delta
 from fedassay.nesting import MOST_SMALLEST_CELL
+from fedassay.planning.crowd_rules import check_crowd, check_of_shuffled
 from fedassay.survey import MAX_CLIENTS
 from fedassay.survey_moments import FEWEST_HONEST, SiteMoments
 
@@ -98,16 +100,22 @@ class SurveyRequest:
     level_by_hash: bool = False
     model_digest: str | None = None
     sum_only: bool = False
+    """Under site privacy: whether nobody may see more than the sum over sites all the same."""
     groups: GroupNames | None = None
     """Which groups are told apart, each with cells of its own."""
     site_moments: bool = False
     """Whether sites add moments of their metrics to exact sums, so that their spread shows."""
-    """Under site privacy: whether nobody may see more than the sum over sites all the same."""
+    delta: Fraction | None = None
+    """Under shuffled privacy: the chance that epsilon says nothing about; None for 1e-8."""
+    largest_local_epsilon: Fraction | None = None
+    """Under shuffled privacy: the most that a report may cost alone; None for 5."""
 
     def __post_init__(self) -> None:
         """Refuse what can never be kept; what is still open is left to `open_settings`."""
         _check_types(self)
         _check_ranges(self)
+        given = {name: getattr(self, name) for name in ("delta", "largest_local_epsilon")}
+        check_of_shuffled(self.privacy, given)
         _check_contradictions(self)
 
     @property
@@ -120,6 +128,7 @@ class SurveyRequest:
             "a budget": self.budget is not None,
             "batches": self.levels is LevelChoice.BATCHES,
             "groups": self.groups is not None,
+            "shuffled privacy": self.privacy is Privacy.SHUFFLED,
             "exact sums": not self.privacy.spends_epsilon,
             "unit patient under local privacy": self.privacy.is_local
             and self.unit.kind is UnitKind.PATIENT,
@@ -200,8 +209,11 @@ def _check_types(request: SurveyRequest) -> None:
 
 
 def _check_ranges(request: SurveyRequest) -> None:
-    if request.epsilon is not None:
-        check_epsilon(request.epsilon)
+    for epsilon in (request.epsilon, request.largest_local_epsilon):
+        if epsilon is not None:
+            check_epsilon(epsilon)
+    if request.delta is not None:
+        check_delta(request.delta)
     if request.height is not None:
         require_whole(request.height, "height", 1, 20)
     if request.fanout is not None:
@@ -260,6 +272,11 @@ def _check_contradictions(request: SurveyRequest) -> None:
         )
     if request.site_moments:
         SiteMoments().check(request.privacy, honest=FEWEST_HONEST, on_one_level=False)
+    _check_model(request)
+
+
+def _check_model(request: SurveyRequest) -> None:
+    """What the privacy model rules out."""
     match request.privacy:
         case Privacy.SECURE:
             if request.epsilon is not None:
@@ -277,6 +294,24 @@ def _check_contradictions(request: SurveyRequest) -> None:
                     "local privacy holds whatever others do; colluders do not go with it. "
                     "Drop them."
                 )
+        case Privacy.SHUFFLED:
+            check_crowd(
+                request.minimum_reports,
+                reports_of(request),
+                colluders=request.colluders,
+                largest_local=request.largest_local_epsilon,
+            )
+
+
+def reports_of(request: SurveyRequest) -> int | None:
+    """How many locally private reports are expected, where the request says: one a row or client.
+
+    >>> reports_of(SurveyRequest(privacy=Privacy.LOCAL, clients=20, examples=5000))
+    5000
+    """
+    if request.unit.kind is UnitKind.CLIENT:
+        return request.clients
+    return request.examples or request.clients
 
 
 def _check_smallest(request: SurveyRequest) -> None:

@@ -45,6 +45,8 @@ class SurveyDesign:
     decode_options: DecodeOptions
     rehearse: Callable[[], Survey] | None = None
     """Makes `second`; None where no second survey follows."""
+    may_stay_one: bool = False
+    """Whether the first survey may stand alone, nobody having asked for two."""
 
     @cached_property
     def second(self) -> Survey | None:
@@ -124,6 +126,7 @@ def _design(
         first,
         decode_options,
         lambda: rehearsed(request, first, model_for(request), thorough=thorough),
+        may_stay_one=request.steps is Steps.AUTO,
     )
 
 

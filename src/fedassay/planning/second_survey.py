@@ -12,21 +12,21 @@ from fedassay.errors import SettingInvalid
 from fedassay.examples import FloatArray
 from fedassay.level_policy import EveryLevel, OneLevel
 from fedassay.mechanisms import AnyMechanism, Polya
-from fedassay.planning.build import oracle_for
 from fedassay.planning.judge import Judge
+from fedassay.planning.oracle import oracle_for
 from fedassay.planning.pilot import Pilot, pilot_from
 from fedassay.survey import Survey
 from fedassay.survey_steps import FirstOfTwo, SecondOfTwo
 from fedassay.tally import Tally
 
-_CELLS = (12, 16, 24)
+_CELLS = (12, 24, 48, 96, 160)
 _LOCAL_CELLS = (3, 4, 6, 8, 12)
 _LOCAL_LEVELS = (1, 2)
-_WEIGHTED_SHARES = (Fraction(1, 5), Fraction(1, 3), Fraction(1, 2), Fraction(2, 3))
-_ROOMS = (0.0, 0.15, 0.3, 0.5, 1.0)
+_WEIGHTED_SHARES = (Fraction(1, 3), Fraction(1, 2), Fraction(2, 3))
+_ROOMS = (0.0, 0.15, 0.5, 1.0)
 _WEIGHT = 1000
-_USUAL_SHARE, _USUAL_ROOM = Fraction(1, 3), 0.15
-_USUAL_CELLS, _USUAL_LOCAL_CELLS = 16, 6
+_USUAL_SHARE, _USUAL_ROOM = Fraction(1, 2), 1.0
+_USUAL_CELLS, _USUAL_LOCAL_CELLS = 48, 6
 _MOST_CUTS = 500
 
 

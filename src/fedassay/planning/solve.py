@@ -21,6 +21,7 @@ from fedassay.planning.forecast import (
     model_for,
     scaled,
 )
+from fedassay.planning.open_settings import under_privacy
 from fedassay.planning.request import SurveyRequest
 from fedassay.planning.search import (
     SurveyDesign,
@@ -343,7 +344,7 @@ _REMEDY = {
 def _no_epsilon(request: SurveyRequest, target: Target) -> str:
     left = floors(replace(request, epsilon=_LARGEST_EPSILON), target.metric)
     if left[Cause.SAMPLING] > target.error:
-        exact = replace(request, privacy=Privacy.SECURE, epsilon=None)
+        exact = under_privacy(request, Privacy.SECURE)
         needed = clients_needed(exact, target)
         return (
             f"no epsilon brings {target.metric} within {target.error:g}: sampling alone leaves "

@@ -47,10 +47,10 @@ class Case:
         match self.privacy:
             case Privacy.SECURE | Privacy.DISTRIBUTED | Privacy.LOCAL:
                 return self.privacy
-            case Privacy.SITE:
+            case Privacy.SITE | Privacy.SHUFFLED:
                 raise SettingInvalid(
-                    "the paper has results for secure, distributed and local privacy; found site. "
-                    "fedassay.plan predicts errors for all."
+                    "the paper has results for secure, distributed and local privacy; found "
+                    f"{self.privacy.value}. fedassay.plan predicts errors for all."
                 )
 
 

@@ -61,6 +61,21 @@ def score_reach(histogram: ScoreHistogram) -> float:
     return 1.0
 
 
+def reliability_figure(histogram: ScoreHistogram, name: str, title: str) -> Markup:
+    """Observed against predicted rate in bins, of one class or of the most probable one."""
+    reach = score_reach(histogram)
+    frame = Frame(x=(0.0, reach), y=(0.0, reach))
+    return frame.figure(
+        name,
+        title,
+        "Observed share against the probability; on the diagonal probabilities are right.",
+        frame.axes("probability", "observed share"),
+        frame.line([0, reach], [0, reach], class_="chance"),
+        *_bins(frame, histogram, None, "bin"),
+        legend=legend(("chance", "right"), ("bin", "bins with 95 % intervals")),
+    )
+
+
 def calibration_figure(
     histogram: ScoreHistogram, smooth: SmoothRates | None, calibrator: Calibrator | None
 ) -> Markup:

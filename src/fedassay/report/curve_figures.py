@@ -1,6 +1,6 @@
 """ROC, precision-recall and decision curves of the page."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -30,6 +30,29 @@ def roc_figure(histogram: ScoreHistogram, area: str, at: tuple[float, float] | N
         *_drawn(frame, curve),
         operating_point(frame, at),
         legend=legend(("line", _fitted(curve)), BAND, ("chance", "chance"), POINT),
+    )
+
+
+def roc_pair_figure(histograms: Mapping[str, ScoreHistogram]) -> Markup:
+    """Two models' ROC curves in one frame, each with its band."""
+    frame = Frame()
+    parts = [
+        frame.axes("1 − specificity (false positive rate)", "recall (true positive rate)"),
+        frame.line([0, 1], [0, 1], class_="chance"),
+    ]
+    keys = []
+    for (name, histogram), class_ in zip(histograms.items(), ("line", "line second"), strict=True):
+        curve = roc_curve(histogram, points=_POINTS, monotone=True)
+        band, line = _drawn(frame, curve, class_)
+        parts += [band, line]
+        keys.append((class_, name[:40]))
+    return frame.figure(
+        "roc-both",
+        "ROC curves",
+        "Recall against one minus specificity, at every threshold, of "
+        f"{' and '.join(name[:80] for name in histograms)}.",
+        *parts,
+        legend=legend(*keys, BAND, ("chance", "chance")),
     )
 
 
@@ -92,11 +115,12 @@ def operating_point(frame: Frame, at: tuple[float, float] | None) -> Markup:
     return frame.dot(*at, class_="point", r=6)
 
 
-def _drawn(frame: Frame, curve: Curve) -> tuple[Markup, Markup]:
+def _drawn(frame: Frame, curve: Curve, class_: str = "line") -> tuple[Markup, Markup]:
     # Only what is shown is clipped to where a rate can lie.
     low, high = curve.band()
     x = _clipped(curve.x)
-    return frame.band(x, _clipped(low), _clipped(high)), frame.line(x, _clipped(curve.y))
+    band = frame.band(x, _clipped(low), _clipped(high), class_=class_.replace("line", "band"))
+    return band, frame.line(x, _clipped(curve.y), class_=class_)
 
 
 def _clipped(values: FloatArray) -> list[float]:

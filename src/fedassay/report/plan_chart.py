@@ -6,8 +6,9 @@ from math import isfinite
 from pathlib import Path
 
 from fedassay.extras import needed_for
-from fedassay.mechanisms import Privacy
+from fedassay.mechanisms import Privacy, UnitKind
 from fedassay.planning.forecast import expected_reports
+from fedassay.planning.open_settings import under_privacy
 from fedassay.planning.plan import Plan, Progress
 from fedassay.planning.request import Preset, SurveyRequest
 from fedassay.planning.search import design_survey
@@ -39,8 +40,7 @@ def write_plan_plot(plan: Plan, path: Path, *, progress: Progress) -> None:
     FigureCanvasAgg(figure)
     axes = figure.subplots()
     for privacy in Privacy:
-        if privacy is Privacy.SITE and not (request.examples or request.privacy is privacy):
-            # Of sites with one row each nobody asks.
+        if privacy is Privacy.SITE and not _has_sites(request):
             continue
         progress(f"drawing {privacy.value}")
         label = privacy.value
@@ -91,6 +91,14 @@ def _colour(privacy: Privacy) -> str:
             return "tab:purple"
         case Privacy.LOCAL:
             return "tab:red"
+        case Privacy.SHUFFLED:
+            return "tab:orange"
+
+
+def _has_sites(request: SurveyRequest) -> bool:
+    """Of sites with one row each nobody asks, and site privacy protects no whole site."""
+    has_rows = request.examples is not None or request.privacy is Privacy.SITE
+    return has_rows and request.unit.kind is not UnitKind.CLIENT
 
 
 def _epsilon(request: SurveyRequest) -> Fraction:
@@ -99,13 +107,9 @@ def _epsilon(request: SurveyRequest) -> Fraction:
 
 def _like(request: SurveyRequest, privacy: Privacy, clients: int) -> SurveyRequest:
     per_client = (request.examples or 0) / (request.clients or 1)
+    fanout = None if request.height is None else request.fanout
     return replace(
-        request,
-        privacy=privacy,
-        epsilon=_epsilon(request) if privacy.spends_epsilon else None,
+        under_privacy(replace(request, preset=Preset.DEFAULT, fanout=fanout), privacy),
         clients=clients,
         examples=round(per_client * clients) if per_client else None,
-        preset=Preset.DEFAULT,
-        minimum_reports=None,
-        colluders=0,
     )

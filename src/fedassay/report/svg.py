@@ -118,12 +118,6 @@ class Frame:
         ends = (short(self.at_y(self._inside(end))) for end in (low, high))
         return element("line", x1=at, x2=at, y1=next(ends), y2=next(ends), **attributes)
 
-    def text(
-        self, words: str, x: float, y: float, *, anchor: str = "start", class_: str | None = None
-    ) -> Markup:
-        """Words at a place."""
-        return _text(words, short(self.at_x(x)), short(self.at_y(y)), anchor, class_)
-
     def _inside(self, y: float) -> float:
         """Only what is shown is clipped to the frame."""
         return min(max(y, self.y[0]), self.y[1])

@@ -31,6 +31,13 @@ LABELS: Mapping[str, str] = {
     "accuracy": "Accuracy",
     "net_benefit": "Net benefit",
     "flagged": "Flagged per 1,000",
+    "ks": "Kolmogorov-Smirnov",
+    "balanced_accuracy": "Balanced accuracy",
+    "mcc": "Matthews correlation",
+    "lr_plus": "Likelihood ratio +",
+    "lr_minus": "Likelihood ratio −",
+    "gain": "Gain",
+    "lift": "Lift",
 }
 HEAD = ("figure", "estimate", "95 % interval")
 MEANINGS: Mapping[str, str] = {

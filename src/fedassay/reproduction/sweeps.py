@@ -109,7 +109,7 @@ def given_classifier(model: Model, clients: int) -> SurveyDesign:
             mechanism: Exact | Polya | UnaryEncoding = Polya(
                 model.epsilon or Fraction(1), 1, clients
             )
-        case Privacy.LOCAL:
+        case Privacy.LOCAL | Privacy.SHUFFLED:
             mechanism = UnaryEncoding(model.epsilon or Fraction(1))
         case Privacy.SECURE:
             mechanism = Exact()

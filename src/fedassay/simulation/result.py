@@ -15,7 +15,7 @@ from fedassay.metrics.exact_rows import row_metrics
 from fedassay.planning.search import SurveyDesign
 from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation.simulate import rows_counted
-from fedassay.simulation.two_steps import assess_cohort
+from fedassay.simulation.two_steps import assess_cohort, stood_alone
 from fedassay.sites.between import BetweenSites, SeenSites
 
 
@@ -48,6 +48,8 @@ class SimulatedAssessment(Assessment):
         """What was simulated, and under which promise."""
         held = "each row a client" if self.clients is None else f"{self.clients:,} clients"
         line = f"{self.rows:,} rows, {held}. {self.guarantee.sentence()}{self.cells_note}"
+        alone = stood_alone(self)
+        line += f"\n{alone}" if alone else ""
         if self.counted < self.rows:
             unit = self.survey.unit
             most, kind = 1 if self.survey.is_local else unit.max_examples, unit.kind.value

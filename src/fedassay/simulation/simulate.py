@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from fedassay.client import make_answer
+from fedassay.client import Answer, make_answer
 from fedassay.decoding import DecodeOptions, decode
 from fedassay.draws import randomised, split_levels
 from fedassay.errors import SettingInvalid
@@ -17,6 +17,7 @@ from fedassay.level_policy import OneLevel
 from fedassay.mechanisms import Keep, Privacy, Unit, UnitKind
 from fedassay.patient_rows import check_patients, kept_rows, most_of_a_patient
 from fedassay.randomness import Randomness, SimulatedRandomness
+from fedassay.shuffler import Shuffler
 from fedassay.sites.moment_words import moment_words
 from fedassay.survey import Survey
 from fedassay.survey_cells import count_rows
@@ -198,6 +199,7 @@ def tally_each_client(
 ) -> Tally:
     """Make, encode, decode and add every client's report."""
     builder = TallyBuilder(Tally.zero(survey), survey)
+    shuffler = Shuffler(survey) if survey.privacy is Privacy.SHUFFLED else None
     if survey.unit.kind is UnitKind.PATIENT:
         cohort = limited(survey, cohort, randomness=randomness)
     for number, examples in enumerate(clients(cohort)):
@@ -205,9 +207,15 @@ def tally_each_client(
         made = make_answer(survey, counts, randomness=randomness, moments=moment_words)
         sent = BytesIO(made.to_bytes())
         for message in messages(sent, survey):
-            builder.add(message, name=site_name(cohort, number))
+            if shuffler is None:
+                builder.add(message, name=site_name(cohort, number))
+            else:
+                shuffler.add(message)
         if progress is not None:
             progress(1)
+    if shuffler is not None:
+        for block in messages(BytesIO(Answer(shuffler.batch()).to_bytes()), survey):
+            builder.add(block)
     return builder.tally()
 
 

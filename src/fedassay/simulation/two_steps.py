@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedassay.assessment import Assessment
+from fedassay.errors import SettingInvalid
 from fedassay.examples import ScoredClients
 from fedassay.mechanisms import UnitKind
 from fedassay.planning.search import SurveyDesign
@@ -32,7 +33,8 @@ def assess_cohort(
     """Ask the cohort once, or twice where the design is the first of two surveys.
 
     The sum over all clients is drawn at once, or with `each_client` made report by report:
-    both have the same distribution.
+    both have the same distribution. Where nobody asked for two steps and the first finds
+    nothing to make a second from, it stands alone (`stood_alone` says why).
     """
 
     def tally(survey: Survey, clients: ScoredClients) -> Tally:
@@ -45,8 +47,27 @@ def assess_cohort(
         return Assessment(first, tally(first, cohort), options, thresholds)
     sides = split_steps(first, cohort, randomness.generator)
     found = Assessment(first, tally(first, sides.first), options, thresholds)
-    second = second_survey(first, found.tally, thresholds=thresholds)
+    try:
+        second = second_survey(first, found.tally, thresholds=thresholds)
+    except SettingInvalid:
+        if design.may_stay_one:
+            return found
+        raise
     return Assessment(second, tally(second, sides.second), options, thresholds, first=found)
+
+
+def stood_alone(assessment: Assessment) -> str:
+    """What to tell of a first survey that no second could follow; nothing of any other."""
+    step = assessment.survey.step
+    if assessment.first is not None or not isinstance(step, FirstOfTwo):
+        return ""
+    spent, total = float(assessment.survey.epsilon or 0), float(step.total_epsilon)
+    cost = f"epsilon {spent:g} of {total:g}" if spent < total else "a part of the clients"
+    return (
+        "The first of two surveys found nothing but noise, so that no second was made of it: this "
+        f"is the first alone, with {cost}. Ask once (--steps 1), more clients, or with a larger "
+        "epsilon."
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from fedassay.errors import (
     SurveyRefused,
 )
 from fedassay.limits import largest_counter
+from fedassay.mechanisms import Privacy
 from fedassay.randomness import SystemRandomness
 from fedassay.secagg import Named, Pinned, RoundStore, SecAggClient, Terms
 from fedassay.secagg.layout import vector_of
@@ -171,4 +172,10 @@ def road_of(survey: Survey) -> bytes:
 
 def read_survey(content: bytes) -> Survey:
     """Read the survey that a server sent."""
-    return survey_from_bytes(content, where="the survey of this run")
+    survey = survey_from_bytes(content, where="the survey of this run")
+    if survey.privacy is Privacy.SHUFFLED:
+        raise SurveyRefused(
+            "a federation of sites has no shuffler between them and the server; this survey's "
+            "reports need one. Use local or site privacy, or send reports to a shuffler as files."
+        )
+    return survey

@@ -70,6 +70,12 @@ class RunSettings:
         """Check a run's configuration, and choose the survey or read its file."""
         values = _Values(config)
         privacy = values.text("privacy")
+        if privacy == Privacy.SHUFFLED.value:
+            raise SettingInvalid(
+                "a federation of sites has no shuffler between them and the server; found "
+                "privacy='shuffled'. Choose local or site privacy, or send reports as files "
+                "(fedassay shuffle)."
+            )
         thresholds = values.thresholds()
         buckets = values.count("buckets", 2**16)
         check_buckets(buckets)

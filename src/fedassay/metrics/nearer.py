@@ -1,0 +1,28 @@
+"""Two readings of two surveys: from the leaves, or from the cells that the second one counted."""
+
+from collections.abc import Callable
+from math import hypot
+
+from fedassay.estimate import Estimate
+from fedassay.histogram import ScoreHistogram
+
+
+def nearer(histogram: ScoreHistogram, figure: Callable[[ScoreHistogram], Estimate]) -> Estimate:
+    """A figure from the leaves or from the cells, whichever is expected to err less.
+
+    Inside a cell leaves have the noise of the first survey, which a figure of the log-odds
+    feels most where hardly any row is; a curve through the cells has less of it, but
+    may hide something. Either has its own noise and binning error: the smaller of both
+    together is taken, sqrt(noise^2 + binning^2).
+
+    >>> import numpy as np
+    >>> from fedassay.metrics import prevalence
+    >>> h = ScoreHistogram(np.arange(4) / 3, np.ones((2, 3)), cells=np.array([0, 1, 3]))
+    >>> nearer(h, prevalence).value
+    0.5
+    """
+    if histogram.cells is None:
+        return figure(histogram)
+    readings = [figure(histogram.by_cells()), figure(histogram)]
+    answers = [each for each in readings if each.is_available] or readings[:1]
+    return min(answers, key=lambda each: hypot(each.noise_sd, each.binning_sd))

@@ -1,0 +1,113 @@
+"""What of exact sums about classes is published: nothing small, and nothing small by difference."""
+
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from fedassay.classes.design import design_classes
+from fedassay.classes.encodings import PartKind
+from fedassay.classes.published_parts import (
+    ConfusionTally,
+    hidden_cells,
+    published_parts,
+    withheld_classes,
+)
+from fedassay.classes.result import ClassAssessment, simulate_cohort
+from fedassay.classes.rows import ClassRows
+from fedassay.classes.tallies import ClassCohort
+from fedassay.errors import FileInvalid
+from fedassay.estimate import NotEnoughData
+from fedassay.files import read_object, write_json
+from fedassay.planning.request import SurveyRequest
+from fedassay.randomness import SimulatedRandomness
+from tests.class_rows import drawn_rows
+
+ROWS = drawn_rows(900, (6.0, 3.0, 1.0))
+SURVEY = design_classes(SurveyRequest(clients=900, smallest_cell=20), ROWS.names)
+
+
+def assessed(rows: ClassRows) -> ClassAssessment:
+    randomness = SimulatedRandomness(np.random.SeedSequence(0))
+    return simulate_cohort(SURVEY, ClassCohort.of(rows), randomness=randomness, exact={})
+
+
+def sums_known(counts: npt.NDArray[np.int64], hidden: npt.NDArray[np.bool_]) -> list[int]:
+    """Sums of hidden counts that follow from rows and from how many are right."""
+    diagonal = np.eye(len(counts), dtype=bool)
+    groups = [*(np.arange(len(counts))[:, None] == row for row in range(len(counts)))]
+    every = [*(np.broadcast_to(each, counts.shape) for each in groups), diagonal, ~diagonal]
+    return [int(counts[hidden & each].sum()) for each in every if (hidden & each).any()]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_sum_of_hidden_cells_that_others_tell_is_small(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    counts = generator.poisson(generator.choice([2, 12, 60], size=(5, 5))) + 20 * np.eye(
+        5, dtype=int
+    )
+    hidden = hidden_cells(counts, np.zeros(5, dtype=np.bool_), 10)
+    assert hidden[counts < 10].all()
+    assert all(known >= 10 for known in sums_known(counts, hidden))
+
+
+def test_a_rare_class_is_withheld_with_another_unless_it_never_occurs() -> None:
+    for rare, common in product((1, 5, 9), (10, 40)):
+        rows = np.array([rare, common, 500])
+        withheld = withheld_classes(rows, 10)
+        assert withheld.tolist() == [True, True, False]
+        assert rows.sum() - rows[~withheld].sum() >= 10
+    assert withheld_classes(np.array([0, 40, 500]), 10).tolist() == [True, False, False]
+    assert not withheld_classes(np.array([10, 40, 500]), 10).any()
+
+
+def test_a_file_holds_no_count_below_the_smallest_cell_and_reads_back_the_same(
+    tmp_path: Path,
+) -> None:
+    found = assessed(ROWS)
+    found.save(tmp_path / "classes.json")
+    content = read_object(tmp_path / "classes.json")
+    assert isinstance(content, dict)
+    for each in content["parts"]:
+        shown = [count for count in each.get("counters", []) if count]
+        assert min(shown, default=20) >= 20
+        assert min((count for count in each.get("together", []) if count > 0), default=20) >= 20
+    again = ClassAssessment.load(tmp_path / "classes.json")
+    assert again.figures_json() == found.figures_json()
+    assert again.reports == found.reports
+
+
+@pytest.mark.parametrize(("field", "value"), [("rest", 3), ("together", [3, 0, 0]), ("hidden", [])])
+def test_a_file_with_smaller_counts_than_promised_is_refused(
+    tmp_path: Path, field: str, value: object
+) -> None:
+    assessed(ROWS).save(tmp_path / "classes.json")
+    content = read_object(tmp_path / "classes.json")
+    assert isinstance(content, dict)
+    assert content["parts"][-1]["hidden"]
+    content["parts"][-1][field] = value
+    write_json(tmp_path / "other.json", content)
+    with pytest.raises(FileInvalid, match="smallest cell, or hidden"):
+        ClassAssessment.load(tmp_path / "other.json")
+
+
+def test_what_a_withheld_class_would_show_no_part_shows() -> None:
+    keep = np.flatnonzero((ROWS.labels != 2) | (np.cumsum(ROWS.labels == 2) <= 7))
+    rows = ROWS.rows(keep)
+    found = assessed(rows)
+    parts = dict(
+        zip(
+            [(p.kind, p.number) for p in SURVEY.parts],
+            published_parts(SURVEY, found.tallies),
+            strict=True,
+        )
+    )
+    assert isinstance(parts[PartKind.CLASS, 2], NotEnoughData)
+    assert isinstance(parts[PartKind.CLASS, 1], NotEnoughData)
+    confusion = parts[PartKind.CONFUSION, 0]
+    assert isinstance(confusion, ConfusionTally)
+    assert confusion.rest == (rows.labels > 0).sum()
+    assert confusion.hidden[1:].all()
+    assert confusion.total == len(rows)
