@@ -42,6 +42,8 @@ _FILES = 10
 _GROUP_ROWS = 2**20
 _SCHEMA = pa.schema([("score", pa.float64()), ("label", pa.int8())])
 _JITTER = 1e-4
+_MOST_FOR_PEERS = 10**6
+_MOST_IN_FRAMES = 10**7
 Counts = IntArray | None
 
 
@@ -177,9 +179,12 @@ def study(folder: Path, sizes: tuple[int, ...], data: Path) -> tuple[list[Measur
         say(f"writing {rows:,} rows")
         write_files(folder / str(rows), rows, data)
         files = sorted((folder / str(rows)).iterdir())
-        found += [measured(way, rows, task) for way, task in ways(survey, files).items()]
-        if rows < sizes[-1]:
+        for way, task in ways(survey, files).items():
+            if rows <= _MOST_IN_FRAMES or "frame" not in way:
+                found.append(measured(way, rows, task))
+        if rows <= _MOST_FOR_PEERS:
             found += [measured(way, rows, task) for way, task in peers(files).items()]
+        if rows < sizes[-1]:
             continue
         thread, killed = kill_once()
         way = "Spark, files, workers killed"
@@ -229,8 +234,8 @@ Python workers were killed in the middle; their parts were counted again.
 
 {markdown_table(header, body)}
 
-Made by `python -m experiments.bulk`. Peers make one figure, and hold or sort all rows; they are
-not run on the largest table.
+Made by `python -m experiments.bulk`. Peers make one figure, and hold or sort all rows: they are
+run on {_MOST_FOR_PEERS:,} alone.
 """
 
 
@@ -239,9 +244,11 @@ def main() -> None:
     parser = ArgumentParser(prog="python -m experiments.bulk", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a smaller run, printed only")
     parser.add_argument("--data", type=Path, default=SHARED, help="folder of scored tables")
+    parser.add_argument("--sizes", type=int, nargs="*", default=(), help="other numbers of rows")
     arguments: Any = parser.parse_args()
     quick: bool = arguments.quick
     sizes = (10**4, 10**5, 10**6) if quick else (10**6, 10**7, 10**8)
+    sizes = tuple(arguments.sizes) or sizes
     with TemporaryDirectory(prefix="fedassay-bulk-") as folder:
         found, killed = study(Path(folder), sizes, arguments.data)
         largest = (Path(folder) / str(sizes[-1])).iterdir()
