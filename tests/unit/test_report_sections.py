@@ -98,3 +98,14 @@ def test_metrics_of_a_history_share_one_axis_of_time(
     write_history_chart(looks, ["prevalence", "recall@0.5"], [], path)
     text = path.read_text()
     assert text.count("<!-- 2026-10 -->") == 1
+
+
+def test_bins_beyond_the_picture_are_left_out_of_it() -> None:
+    """All but one of 20,001 rows have scores below 0.1: so does the picture."""
+    counts = np.zeros((2, 20))
+    counts[:, 0], counts[1, 18] = 10_000.0, 1.0
+    rare = ScoreHistogram(np.arange(21) / 20, counts)
+    assert score_reach(rare) == 0.05
+    near = ScoreHistogram(np.arange(21) / 20, np.where(counts > 1.0, counts, 0.0))
+    drawn, alone = (calibration_figure(each, None, None).count("<circle") for each in (rare, near))
+    assert drawn == alone
