@@ -87,7 +87,7 @@ def _survey(mechanism: AnyMechanism) -> Survey:
 def _raced(name: str, survey: Survey, count: int) -> Rates:
     with tempfile.TemporaryDirectory() as folder:
         inbox, place = Path(folder) / "inbox.fa", Path(folder) / "study.tally"
-        _write(inbox, survey, count)
+        write_singles(inbox, survey, count)
         start = process_time()
         builder = BulkBuilder(Tally.zero(survey), survey)
         unfinished = Unfinished(place, builder)
@@ -106,7 +106,7 @@ def _raced(name: str, survey: Survey, count: int) -> Rates:
         return Rates(name, inbox.stat().st_size // count, bulk, one_by_one)
 
 
-def _write(path: Path, survey: Survey, count: int) -> None:
+def write_singles(path: Path, survey: Survey, count: int) -> None:
     """Random reports on the only level, laid out as the format's page has them."""
     generator = np.random.default_rng(5)
     width = row_bytes(survey, 0)
@@ -127,6 +127,6 @@ def _write(path: Path, survey: Survey, count: int) -> None:
 
 def _rows(survey: Survey, many: int, width: int, generator: np.random.Generator) -> np.ndarray:
     if isinstance(survey.mechanisms[0], RandomizedResponse):
-        values = generator.integers(0, 2 * _CELLS, many)
+        values = generator.integers(0, survey.hierarchy.width, many)
         return values.astype("<u4").view(np.uint8).reshape(-1, 4)
     return generator.integers(0, 256, (many, width), dtype=np.uint8)

@@ -129,7 +129,11 @@ def reserved(message: bytes) -> bytes:
     return rechecked(message[:7] + b"\1" + message[8:])
 
 
-@pytest.mark.parametrize("forge", [too_large, foreign, reserved])
+def two_of_one(message: bytes) -> bytes:
+    return rechecked(message[:56] + b"\2" + message[57:])
+
+
+@pytest.mark.parametrize("forge", [too_large, foreign, reserved, two_of_one])
 @pytest.mark.parametrize("place", [0, 70, 149])
 def test_a_forged_report_with_a_right_checksum_is_refused_where_it_stands(
     forge: Callable[[bytes], bytes], place: int

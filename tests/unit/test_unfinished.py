@@ -77,6 +77,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 WHOLE = Tally.of(SURVEY, SENT)
+OTHERS = Tally.of(SURVEY, made(SURVEY, 3, seed=5))
 
 
 @pytest.mark.parametrize("parts", [1, 2, 4])
@@ -132,7 +133,7 @@ def grown(run: Run) -> None:
 
 
 def another_tally(run: Run) -> None:
-    KeptTally(SURVEY, Tally.of(SURVEY, SENT[:3])).save(run.place)
+    KeptTally(SURVEY, OTHERS).save(run.place)
 
 
 def damaged_part(run: Run) -> None:
@@ -158,7 +159,7 @@ def test_a_part_that_may_not_fit_is_read_again(run: Run, change: Callable[[Run],
     change(run)
     expected = Tally.zero(SURVEY)
     if change is another_tally:
-        expected = Tally.of(SURVEY, SENT[:3])
+        expected = OTHERS
     fresh = BulkBuilder(expected, SURVEY)
     collect(fresh, run.files())
     assert run.collect().resumed == 0

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedassay.client import OPEN_POLICY, Answer, ClientPolicy, answer_counts
-from fedassay.errors import ReportMalformed
+from fedassay.errors import ReportMalformed, RoundAborted
 from fedassay.examples import IntArray, ScoredClients
 from fedassay.level_policy import EveryLevel
 from fedassay.patient_rows import limits_patients
 from fedassay.randomness import Randomness
 from fedassay.secagg.client import SecAggClient
+from fedassay.secagg.cohorts import divide
 from fedassay.secagg.identity import Named, Pinned, Roster
 from fedassay.secagg.layout import vector_of
 from fedassay.secagg.server import Outcome, Outgoing, SecAggServer
@@ -73,12 +74,46 @@ def run_round(
     return server.outcome()
 
 
+@dataclass(frozen=True, slots=True)
+class CohortsOutcome:
+    """The sum over cohorts, and those that were aborted and revealed nothing."""
+
+    tally: Tally
+    aborted: tuple[tuple[str, ...], ...] = ()
+
+
+def run_cohorts(
+    survey: Survey,
+    sites: Mapping[str, SimulatedSite],
+    *,
+    cohorts: int,
+    randomness: Randomness,
+) -> CohortsOutcome:
+    """A round for each of many cohorts, and the sum over them.
+
+    Guarantee: as of the survey, towards whoever sees the sum of every cohort (`secagg.cohorts`).
+    """
+    named = {site.member.member: name for name, site in sites.items()}
+    tally, aborted = Tally.zero(survey), []
+    for members in divide([site.member.member for site in sites.values()], survey, cohorts):
+        cohort = {named[member]: sites[named[member]] for member in members}
+        try:
+            outcome = run_round(survey, cohort, randomness=randomness)
+        except RoundAborted:
+            aborted.append(tuple(cohort))
+            continue
+        tally = tally + tally_of(survey, outcome)
+    return CohortsOutcome(tally, tuple(aborted))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class InProcess:
     """An engine: secure aggregation among clients of one process, none of which drops out."""
 
     scored: ScoredClients
     randomness: Randomness
+    cohorts: int = 1
+    """How many rounds the clients are divided between; more than 65,536 of them need several."""
 
     def tally(self, survey: Survey) -> Tally:
         """Run one round and read its sum as a tally."""
@@ -92,7 +127,9 @@ class InProcess:
             )
             for number, examples in enumerate(clients(scored))
         }
-        return tally_of(survey, run_round(survey, sites, randomness=self.randomness))
+        if self.cohorts == 1:
+            return tally_of(survey, run_round(survey, sites, randomness=self.randomness))
+        return run_cohorts(survey, sites, cohorts=self.cohorts, randomness=self.randomness).tally
 
 
 def tally_of(survey: Survey, outcome: Outcome) -> Tally:
