@@ -202,10 +202,10 @@ def coverage(trials: int, names: tuple[str, ...]) -> Iterator[str]:
     )  # fmt: skip
     yield markdown_table(header, body)
     yield (
-        "With exact sums and with noise that is added once, intervals hold about as often as "
-        "stated. Under local privacy a few joint cells leave much open inside them, and the "
-        "interval of ROC AUC counts that for either model as if it were independent: it holds more "
-        "often than stated, and tells less."
+        "Intervals hold about as often as stated. Under local privacy a few joint cells leave much "
+        "open inside them, of both models to the same side: of ROC AUC and Brier score the "
+        "interval counts what is left of it when one is taken from the other, and a quarter of "
+        "what they share."
     )
 
 

@@ -165,7 +165,7 @@ def _decoders() -> list[Target]:
             found.append(
                 Target(
                     f"{name}, {who}",
-                    lambda data, d=decode, t=terms, s=sizes: d(data, t, *s),  # type: ignore[misc]
+                    lambda data, d=decode, t=terms, s=sizes: d(data, t, *s),  # type: ignore[misc]  # bound when made
                     (seed,),
                     mutated,
                 )

@@ -93,5 +93,5 @@ def killed_after(work: Work, seconds: float) -> int:
 
 def moments(count: int, longest: float) -> list[float]:
     """Times to kill at, the same in every run."""
-    draw = random.Random(7)  # noqa: S311
+    draw = random.Random(7)  # noqa: S311  # repeatable
     return [draw.uniform(0, longest) for _ in range(count)]

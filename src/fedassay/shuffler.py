@@ -141,3 +141,25 @@ def _sorted(rows: Rows) -> Rows:
     width = rows.shape[1]
     keys = np.ascontiguousarray(rows).view(f"S{width}").ravel()
     return rows[keys.argsort(kind="stable")]
+
+
+def batch_with(survey: Survey, report: Message | None, known: bytes) -> bytes:
+    """The tag of the one batch of a shuffled survey that a tally holds, with this report in it.
+
+    None stands for a client's own report. Raises `ReportMalformed` unless it is part of the
+    batch that is known, or of the first; under other models anything passes.
+    """
+    if survey.privacy is not Privacy.SHUFFLED:
+        return known
+    if not isinstance(report, Block) or not report.mixed:
+        raise ReportMalformed(
+            "reports to this survey are tallied once they are shuffled; this one comes from its "
+            "client. Make a batch first: fedassay shuffle SURVEY INBOX... -o BATCH"
+        )
+    tag = report.report_id[:BATCH_TAG_BYTES]
+    if known not in (b"", tag):
+        raise ReportMalformed(
+            "a shuffled survey has one batch: two that overlap would tell the reports apart. "
+            "The tally holds another; start a new survey for later reports."
+        )
+    return tag

@@ -3,6 +3,7 @@
 import json
 import math
 import random
+import re
 from fractions import Fraction
 from io import BytesIO
 from pathlib import Path
@@ -259,7 +260,7 @@ def test_a_survey_that_is_cut_short_anywhere_is_refused() -> None:
 
 def test_c_and_python_judge_spoilt_surveys_alike() -> None:
     """One to three characters changed, removed or doubled; few of them leave a survey whole."""
-    chooser, texts = random.Random(4), []  # noqa: S311
+    chooser, texts = random.Random(4), []  # noqa: S311  # repeatable
     for survey in LOCAL.values():
         for _ in range(60):
             text = text_of(survey)
@@ -351,7 +352,7 @@ def first_values(answers: list[str], survey: Survey) -> list[int]:
     """The value of the one row of each answer."""
     read = [next(iter(messages(BytesIO(bytes.fromhex(each)), survey))) for each in answers]
     assert all(isinstance(message, Block) and message.reports == 1 for message in read)
-    return [int.from_bytes(message.rows.tobytes(), "little") for message in read]  # type: ignore[union-attr]
+    return [int.from_bytes(message.rows.tobytes(), "little") for message in read]  # type: ignore[union-attr]  # the survey has one
 
 
 OWN = bytes(8).hex()
@@ -527,10 +528,15 @@ def test_each_row_answers_one_of_two_surveys_from_c() -> None:
     assert counted == 40
 
 
-def test_the_readme_names_every_file_and_every_option() -> None:
+def test_readme_and_makefile_name_every_file_and_every_option() -> None:
     readme = (CLIENT / "README.md").read_text()
     files = [path.name for path in CLIENT.iterdir() if path.suffix in (".c", ".h")]
     assert [name for name in files if f"`{name}`" not in readme] == []
+    parts = re.search(r"^PARTS := (.*)$", (CLIENT / "Makefile").read_text(), re.MULTILINE)
+    assert parts is not None
+    assert {f"{part}.c" for part in parts[1].split()} | {"report.c"} == {
+        name for name in files if name.endswith(".c")
+    }
     source = (CLIENT / "report.c").read_text()
     for option in ("--largest-epsilon", "--smallest-cohort", "--model-digest", "--client-id"):
         assert option in readme

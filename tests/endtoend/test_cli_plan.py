@@ -108,6 +108,17 @@ def test_where_rows_are_what_lacks_the_verdict_says_rows(run: Run) -> None:
     assert json.loads(run(*asked, "--examples", rows, "--json").out)["enough"]
 
 
+def test_what_classes_and_overlapping_attributes_cost_is_said(run: Run) -> None:
+    asked = ("plan", "--privacy", "distributed", "--epsilon", 1, "--clients", 20_000, "--json")
+    content = json.loads(run(*asked, "--scores", "p0,p1,p2,p3,p4").out)
+    assert content["design"] == content["designs"][0]["design"]
+    assert {each["design"] for each in content["designs"]} == {"every", "drawn", "own"}
+    content = json.loads(run(*asked, "--groups", "F,M", "--groups", "young,old").out)
+    assert [each["epsilon"] for each in content["attributes"]] == ["1/2", "1/2"]
+    assert content["joined"]["groups"] == 4
+    check_refused(run(*asked, "--groups", "F,M", "--paired"))
+
+
 def test_a_budget_is_split_over_months_and_delays_are_told(run: Run) -> None:
     asked = ("--privacy", "distributed", "--epsilon", 6, "--clients", 5000, *KNOWN)
     found = run("plan", *asked, "--track", "months=12", "--shift", -0.02, "--json")

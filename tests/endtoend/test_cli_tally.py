@@ -356,7 +356,7 @@ def test_one_client_in_ten_may_stay_away_unless_told_otherwise(
     assert f"below {minimum:,} reports" in made.text
     survey = load_survey(Path("n.json"))
     assert survey.minimum_reports == minimum
-    assert [m.noise_shares for m in survey.mechanisms] == [minimum - colluders] * 2  # type: ignore[union-attr]
+    assert [m.noise_shares for m in survey.mechanisms] == [minimum - colluders] * 2  # type: ignore[union-attr]  # the survey has one
     told = run(*new, "--clients", clients, "--minimum-reports", clients, "-o", "m.json")
     assert told.code == 0
     assert load_survey(Path("m.json")).minimum_reports == clients

@@ -167,7 +167,7 @@ def test_a_second_survey_keeps_what_the_first_said(
         with pytest.raises(SettingInvalid, match="keeps what the first one said"):
             fedassay.new_survey(after=first, **settings)
     with pytest.raises(SettingInvalid, match="an assessment, or a path"):
-        fedassay.new_survey(after=None)  # type: ignore[arg-type]
+        fedassay.new_survey(after=None)  # type: ignore[arg-type]  # what a user may pass
     told = fedassay.new_survey(after=first, thresholds=0.3, clients=CLIENTS)
     assert told.epsilon == fedassay.new_survey(after=first).epsilon
 

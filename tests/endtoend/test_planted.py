@@ -94,7 +94,7 @@ def test_a_test_that_fails_without_a_bug_is_told(workshop: Workshop) -> None:
 )
 def test_an_entry_that_does_not_fit_is_an_error(change: dict[str, object], message: str) -> None:
     with pytest.raises(EntryWrong, match=message):
-        check_entry(replace(REAL, **change))  # type: ignore[arg-type]
+        check_entry(replace(REAL, **change))  # type: ignore[arg-type]  # settings by name
 
 
 def test_an_id_stands_for_one_bug(tmp_path: Path) -> None:

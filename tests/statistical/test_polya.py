@@ -249,7 +249,7 @@ class Fractional(Polya):
 
     def noise(self, size: int, *, randomness: Randomness) -> IntArray:
         generator = np.random.default_rng(int.from_bytes(randomness.bytes(8), "little"))
-        return generator.laplace(0, 1, size)  # type: ignore[return-value]
+        return generator.laplace(0, 1, size)  # type: ignore[return-value]  # floats, as the planted bug has them
 
 
 def is_integral(mechanism: Polya) -> bool:

@@ -18,7 +18,7 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from fedassay import DecodeOptions, ScoreHistogram, Survey
+from fedassay import DecodeOptions, ScoreHistogram, Survey, Tally
 from fedassay.cut_levels import CutLevels
 from fedassay.draws import draw_tally, randomised
 from fedassay.two_steps import decode_two
@@ -100,8 +100,8 @@ class Runs:
         }
 
 
-def read(first: Survey, second: Survey, one: object, other: object) -> ScoreHistogram:
-    return decode_two(first, one, second, other, decode_options=DecodeOptions())  # type: ignore[arg-type]
+def read(first: Survey, second: Survey, one: Tally, other: Tally) -> ScoreHistogram:
+    return decode_two(first, one, second, other, decode_options=DecodeOptions())
 
 
 @cache

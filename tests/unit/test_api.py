@@ -373,7 +373,7 @@ def test_rooms_are_there_without_another_import() -> None:
     for name in ("metrics", "calibration", "planning", "ledger", "errors"):
         assert getattr(fedassay, name).__name__ == f"fedassay.{name}"
     with pytest.raises(AttributeError, match="rubbish"):
-        fedassay.rubbish  # type: ignore[attr-defined]  # noqa: B018
+        fedassay.rubbish  # type: ignore[attr-defined]  # noqa: B018  # the looking up is the test
 
 
 def test_what_a_checker_sees_at_the_top_is_what_runs() -> None:

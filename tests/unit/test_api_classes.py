@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -39,8 +40,7 @@ def test_arrays_tables_and_files_give_the_same_figures(tmp_path: Path) -> None:
 
 
 def test_a_frames_columns_name_the_classes() -> None:
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(ROWS.scores, columns=NAMES)
+    frame = pd.DataFrame(ROWS.scores, columns=NAMES)
     assert asked(LABELS, frame) == asked(LABELS, ROWS.scores, classes=["x", "y", "z"])
 
 

@@ -40,9 +40,9 @@ def test_an_earlier_private_assessment_says_where_to_ask(privacy: str, tmp_path:
     result = earlier(privacy)
     result.save(tmp_path / "last-month.json")
     asked = {"privacy": "distributed", "epsilon": 1, "clients": 20_000, "steps": 1}
-    blind = fedassay.new_survey(**asked)  # type: ignore[arg-type]
+    blind = fedassay.new_survey(**asked)  # type: ignore[arg-type]  # settings by name
     for reference in (result, tmp_path / "last-month.json", str(tmp_path / "last-month.json")):
-        survey = fedassay.new_survey(reference=reference, **asked)  # type: ignore[arg-type]
+        survey = fedassay.new_survey(reference=reference, **asked)  # type: ignore[arg-type]  # settings by name
         assert survey.step is None
         assert survey.epsilon == 1
         assert share_of_cells_below(survey, 0.05) > share_of_cells_below(blind, 0.05)
@@ -77,7 +77,7 @@ def test_a_reference_whose_scores_are_all_equal_is_refused() -> None:
     asked = {"privacy": "local", "epsilon": 1, "clients": 1000}
     for equal in ([0.3] * 50, ([0, 1] * 25, [0.3] * 50)):
         with pytest.raises(SettingInvalid, match="all of this one are equal"):
-            fedassay.new_survey(reference=equal, **asked)  # type: ignore[arg-type]
+            fedassay.new_survey(reference=equal, **asked)  # type: ignore[arg-type]  # settings by name
 
 
 def test_an_edited_assessment_is_no_reference(tmp_path: Path) -> None:

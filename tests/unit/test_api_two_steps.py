@@ -56,7 +56,7 @@ def test_nothing_to_go_on_from_is_refused_and_makes_no_exact_survey() -> None:
     labels, scores = rows(500)
     once = fedassay.simulate(labels, scores, privacy="distributed", epsilon=1, steps=1, seed=0)
     with pytest.raises(SettingInvalid, match="an assessment, or a path to one, is wanted"):
-        fedassay.new_survey(after=once.first)  # type: ignore[arg-type]
+        fedassay.new_survey(after=once.first)  # type: ignore[arg-type]  # what a user may pass
     with pytest.raises(SettingInvalid, match="stands alone"):
         fedassay.new_survey(after=once)
 

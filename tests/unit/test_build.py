@@ -19,7 +19,7 @@ TREE = Hierarchy(8, (2, 4))
 
 def distributed(**changes: object) -> SurveyRequest:
     settings = {"privacy": Privacy.DISTRIBUTED, "epsilon": Fraction(3, 2), "clients": 1000}
-    return SurveyRequest(**(settings | changes))  # type: ignore[arg-type]
+    return SurveyRequest(**(settings | changes))  # type: ignore[arg-type]  # settings by name
 
 
 def shares_sized_for(survey: Survey) -> list[int]:

@@ -105,4 +105,4 @@ def test_exact_sums_have_fine_cells_with_thresholds_on_their_edges() -> None:
 def test_exact_sums_have_as_many_cells_as_rows_and_the_smallest_cell_allow(
     request_: dict[str, int], cells: int
 ) -> None:
-    assert design_survey(SurveyRequest(**request_)).survey.grid.cells == cells  # type: ignore[arg-type]
+    assert design_survey(SurveyRequest(**request_)).survey.grid.cells == cells  # type: ignore[arg-type]  # settings by name

@@ -33,7 +33,7 @@ def request(privacy: Privacy, **others: object) -> SurveyRequest:
     asked = SurveyRequest(
         privacy=privacy, epsilon=EPSILON, clients=5000, dropouts=Fraction(0), minimum_reports=100
     )
-    return replace(asked, **others)  # type: ignore[arg-type]
+    return replace(asked, **others)  # type: ignore[arg-type]  # settings by name
 
 
 def moved(part: Part, rows: ClassRows) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:

@@ -39,7 +39,7 @@ def test_probabilities_that_are_none_are_refused_without_their_values(
     error: type[FedassayError], words: str, make: Callable[[], object]
 ) -> None:
     with pytest.raises(error, match=words) as caught:
-        ClassRows([0, 1], make(), [0, 1, 2])  # type: ignore[arg-type]
+        ClassRows([0, 1], make(), [0, 1, 2])  # type: ignore[arg-type]  # what a user may pass
     assert "0.12" not in str(caught.value)
 
 
@@ -64,7 +64,7 @@ def test_labels_outside_the_classes_are_refused(
     labels: list[object], error: type[FedassayError], words: str
 ) -> None:
     with pytest.raises(error, match=words):
-        ClassRows(labels, EVEN, [0, 1, 2])  # type: ignore[arg-type]
+        ClassRows(labels, EVEN, [0, 1, 2])  # type: ignore[arg-type]  # what a user may pass
 
 
 @pytest.mark.parametrize(

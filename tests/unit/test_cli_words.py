@@ -22,7 +22,7 @@ from fedassay.cli.classes import _print, _print_calibration, _shown, _tested_jso
 from fedassay.cli.columns import TableOptions, one_score
 from fedassay.cli.groups import exact_groups, one_column
 from fedassay.cli.outputs import Voice
-from fedassay.cli.plan import plan_pair
+from fedassay.cli.plan_more import plan_pair
 from fedassay.cli.promise import _option_that_allows
 from fedassay.cli.show_pair import earlier_points
 from fedassay.cli.sites import SiteQuestions, recalibration_of

@@ -96,7 +96,7 @@ def sorted_order(survey: Survey, counts: npt.NDArray[np.int64], seed: int) -> np
     """The twin: reports in the order of the cells they came from."""
     (mechanism,) = survey.mechanisms
     hits = np.repeat(np.arange(counts.size), counts.ravel())
-    encoded = mechanism.encode(  # type: ignore[union-attr]
+    encoded = mechanism.encode(  # type: ignore[union-attr]  # the survey has one
         hits, counts.size, randomness=SimulatedRandomness(seed)
     )
     return encoded.astype(int)

@@ -105,7 +105,8 @@ def test_weighted_sums_near_the_limit_are_refused_before_anything_is_drawn(
     label: int, leaf: int
 ) -> None:
     survey = heavy()
-    most = (COUNTER_LIMIT - 1 - largest_noise(survey)) // MAX_WEIGHT
+    assert (COUNTER_LIMIT, MAX_WEIGHT) == (2**31, 2**10)
+    most = (2**31 - 1 - largest_noise(survey)) // 2**10
     counts = np.zeros((2, LEAVES), dtype=np.int64)
     counts[label, leaf] = most
     check_counters(survey, counts)

@@ -35,4 +35,4 @@ def test_what_each_counted_and_promised_is_there() -> None:
 
 def test_only_a_comparison_is_compared() -> None:
     with pytest.raises(SettingInvalid, match=r"fedassay\.compare makes one"):
-        comparison_page(PAIR)  # type: ignore[arg-type]
+        comparison_page(PAIR)  # type: ignore[arg-type]  # what a user may pass

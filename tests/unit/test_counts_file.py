@@ -132,8 +132,8 @@ def test_nothing_is_charged_for_what_is_refused(tmp_path: Path) -> None:
     account = Account()
     ask = {"randomness": SystemRandomness(), "account": account}
     with pytest.raises(SurveyRefused):
-        answer_counts_file(SURVEY, written(tmp_path, GOOD), policy=ClientPolicy(), **ask)  # type: ignore[arg-type]
+        answer_counts_file(SURVEY, written(tmp_path, GOOD), policy=ClientPolicy(), **ask)  # type: ignore[arg-type]  # settings by name
     policy = ClientPolicy(exact_sums=True, smallest_cell=0)
     with pytest.raises(FileInvalid):
-        answer_counts_file(SURVEY, written(tmp_path, GOOD[:-1]), policy=policy, **ask)  # type: ignore[arg-type]
+        answer_counts_file(SURVEY, written(tmp_path, GOOD[:-1]), policy=policy, **ask)  # type: ignore[arg-type]  # settings by name
     assert account.charged == 0

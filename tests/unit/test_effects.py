@@ -141,10 +141,10 @@ def test_a_sites_own_interval_is_on_its_scale() -> None:
 
 def test_what_is_no_mapping_of_estimates_is_refused() -> None:
     with pytest.raises(SettingInvalid, match=r"Write them as \{site: estimate\}"):
-        site_effects("roc_auc", [0.8])  # type: ignore[arg-type]
+        site_effects("roc_auc", [0.8])  # type: ignore[arg-type]  # what a user may pass
     with pytest.raises(SettingInvalid, match="a site's figure must be an Estimate"):
-        site_effects("roc_auc", {"a": 0.8})  # type: ignore[dict-item]
+        site_effects("roc_auc", {"a": 0.8})  # type: ignore[dict-item]  # what a user may pass
     with pytest.raises(SettingInvalid, match="Name sites by texts"):
-        site_effects("roc_auc", {1: Estimate(0.8)})  # type: ignore[dict-item]
+        site_effects("roc_auc", {1: Estimate(0.8)})  # type: ignore[dict-item]  # what a user may pass
     with pytest.raises(SettingInvalid, match=r"Write them as \{site: histogram\}"):
-        histogram_effects("roc_auc", [0.8])  # type: ignore[arg-type]
+        histogram_effects("roc_auc", [0.8])  # type: ignore[arg-type]  # what a user may pass

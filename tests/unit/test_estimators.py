@@ -95,5 +95,5 @@ def test_estimators_refuse_parameters_that_they_do_not_have_and_survive_pickling
     with pytest.raises(SettingInvalid, match="no parameter"):
         CalibratedModel(None, Calibrator.identity()).set_params(depth=3)
     fitted = SigmoidCalibrator().fit(*drawn(300))
-    again = pickle.loads(pickle.dumps(fitted))  # noqa: S301
+    again = pickle.loads(pickle.dumps(fitted))  # noqa: S301  # our own bytes
     assert (again.predict([0.1, 0.7]) == fitted.predict([0.1, 0.7])).all()

@@ -75,7 +75,7 @@ def test_every_coding_of_two_classes_means_the_same(labels: list[int]) -> None:
 )
 def test_wrong_types_and_shapes_are_data_errors(labels: object, scores: object) -> None:
     with pytest.raises(DataError):
-        Examples(labels, scores)  # type: ignore[arg-type]
+        Examples(labels, scores)  # type: ignore[arg-type]  # what a user may pass
 
 
 def test_the_positive_column_of_predict_proba_is_asked_for() -> None:

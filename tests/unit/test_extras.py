@@ -73,5 +73,5 @@ def test_the_check_sees_a_bare_import() -> None:
 
 def test_a_missing_package_that_is_no_extra_stays_what_it_is() -> None:
     with pytest.raises(ModuleNotFoundError, match="no_such_package") as caught, needed_for("x"):
-        import no_such_package  # type: ignore[import-not-found]  # noqa: F401
+        import no_such_package  # type: ignore[import-not-found]  # noqa: F401  # it is not there
     assert not isinstance(caught.value, MissingExtra)

@@ -51,7 +51,7 @@ def site_config(folder: Path, name: str, **options: object) -> dict[str, str]:
     lines = "".join(f"{score},{int(rng.random() < score)}\n" for score in rng.random(40))
     (scores / "scores.csv").write_text(f"{SCORE},{LABEL}\n{lines}")
     wishes = SiteOptions(name=name, data_folder=scores)
-    prepare_site(folder / name, replace(wishes, **options))  # type: ignore[arg-type]
+    prepare_site(folder / name, replace(wishes, **options))  # type: ignore[arg-type]  # settings by name
     return {"data": "scores.csv", "score": SCORE, "label": LABEL, "where": str(folder / name)}
 
 

@@ -32,7 +32,7 @@ def noisy(**changes: object) -> SurveyRequest:
         "epsilon": Fraction(1, 2),
         "dropouts": Fraction(0),
     }
-    return replace(FULL, **(settings | changes))  # type: ignore[arg-type]
+    return replace(FULL, **(settings | changes))  # type: ignore[arg-type]  # settings by name
 
 
 @pytest.mark.parametrize(

@@ -196,7 +196,7 @@ def test_a_threshold_leaves_alone_the_cells_of_what_log_loss_clips() -> None:
 def test_a_threshold_that_no_double_can_hold_is_refused(threshold: Fraction, end: str) -> None:
     for grid in (Grid.octaves(8), Grid.uniform(4)):
         with pytest.raises(SettingInvalid, match=f"rounds to {end}. Use {end} itself"):
-            grid.with_edges_at([threshold])  # type: ignore[list-item]
+            grid.with_edges_at([threshold])  # type: ignore[list-item]  # what a user may pass
     assert float(Fraction(1, 3)) in Grid.octaves(8).with_edges_at([1 / 3]).edges
 
 

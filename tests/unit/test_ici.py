@@ -130,8 +130,8 @@ def test_under_noise_there_are_fewer_nodes_and_at_last_no_figure() -> None:
         return calibration_curve(ScoreHistogram(edges.copy(), np.full((2, 10), size), UnitNoise()))
 
     many, few = curve(100.0), curve(1.5)
-    assert len(many.nodes) == 8  # type: ignore[attr-defined]
-    assert 1 <= len(few.nodes) < 8  # type: ignore[attr-defined]
+    assert len(many.nodes) == 8  # type: ignore[attr-defined]  # there is a curve
+    assert 1 <= len(few.nodes) < 8  # type: ignore[attr-defined]  # there is a curve
     drowned = ici(ScoreHistogram(edges.copy(), np.full((2, 10), 1.0), UnitNoise()))
     assert not drowned.is_available
     assert "clear of the privacy noise" in str(drowned)

@@ -42,7 +42,7 @@ def rows_of(survey: Survey, label: int) -> tuple[FloatArray, FloatArray]:
     """Each counter as a row over the leaves, and its noise's variance, by loops."""
     rows, variances = [], []
     for level, mechanism in enumerate(survey.mechanisms):
-        ratio = np.exp(-float(mechanism.epsilon) / mechanism.sensitivity)  # type: ignore[union-attr]
+        ratio = np.exp(-float(mechanism.epsilon) / mechanism.sensitivity)  # type: ignore[union-attr]  # the survey has one
         for cell in range(survey.hierarchy.cells_per_level[level]):
             row = []
             for leaf in range(survey.hierarchy.leaves):

@@ -109,7 +109,7 @@ def test_while_one_decides_nobody_else_charges(
         with pytest.raises(LedgerUnwritable, match="another process has held it"):
             Ledger(ledger.path).charge(local_survey(cells=3), Part("ward"))
         tried.append(True)
-        decide(*given, **how)  # type: ignore[arg-type]
+        decide(*given, **how)  # type: ignore[arg-type]  # settings by name
 
     monkeypatch.setattr(store, "BUSY_SECONDS", 0.0)
     monkeypatch.setattr(ledger_module, "decide", interrupted)

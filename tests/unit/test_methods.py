@@ -138,7 +138,7 @@ def test_a_decoded_histogram_carries_the_local_epsilon_of_its_survey() -> None:
 def test_a_method_as_text_is_refused_with_the_members(wrong: object) -> None:
     histogram = assessed(Privacy.SECURE).histogram()
     with pytest.raises(SettingInvalid, match=r"member of Method.*Method\.ISOTONIC") as refused:
-        fit(histogram, wrong)  # type: ignore[arg-type]
+        fit(histogram, wrong)  # type: ignore[arg-type]  # what a user may pass
     assert all(f"Method.{method.name}" in str(refused.value) for method in Method)
 
 

@@ -209,7 +209,19 @@ EXAMPLES = [
 
 CHOICES_AT_THE_DOOR = [
     wrong(
-        "privacy", lambda: simulate(privacy="lokal"), 'secure, distributed, site, local; .*"local"'
+        "privacy",
+        lambda: simulate(privacy="lokal"),
+        'secure, distributed, site, local, shuffled; .*"local"',
+    ),
+    wrong(
+        "a delta of 1",
+        lambda: simulate(privacy="shuffled", epsilon=1, delta=1),
+        "delta must lie between 0 and 1",
+    ),
+    wrong(
+        "a delta under local privacy",
+        lambda: simulate(privacy="local", epsilon=1, delta=1e-8),
+        "delta goes with shuffled privacy",
     ),
     wrong("no privacy", lambda: simulate(privacy=None), "one of secure, distributed, site, local"),
     wrong("preset", lambda: simulate(preset="papr"), 'default, paper; found .* mean "paper"'),
@@ -598,7 +610,7 @@ def test_a_client_that_passes_rows_in_the_wrong_place_hears_no_score(rows: objec
     given: Any = rows
     own = {"randomness": SystemRandomness(), "policy": OPEN}
     calls: list[Callable[[], object]] = [
-        lambda: answer_examples(survey(), given, **own),  # type: ignore[arg-type]
+        lambda: answer_examples(survey(), given, **own),  # type: ignore[arg-type]  # settings by name
         lambda: Grid.uniform(4).count(given),
         lambda: metrics.roc_auc(given),
         lambda: fedassay.answer(survey(), Y, given, policy=OPEN),

@@ -131,7 +131,7 @@ REFUSED: dict[str, tuple[Callable[[], object], type[FedassayError], str]] = {
         "a confidence lies between 0 and 1; found '0.95'. Usual is 0.95",
     ),
     "a budget of one number": (
-        lambda: as_shares(3),  # type: ignore[arg-type]
+        lambda: as_shares(3),  # type: ignore[arg-type]  # what a user may pass
         SettingInvalid,
         "a budget is weights such as (2, 1); found 3",
     ),

@@ -35,7 +35,7 @@ def cohort(sites: int = SITES, rows: int = ROWS) -> ScoredClients:
 
 
 def survey(**settings: object) -> fedassay.Survey:
-    return fedassay.new_survey(site_moments=True, **settings)  # type: ignore[arg-type]
+    return fedassay.new_survey(site_moments=True, **settings)  # type: ignore[arg-type]  # settings by name
 
 
 def brute_force(asked: fedassay.Survey, held: ScoredClients) -> list[int]:
@@ -45,7 +45,7 @@ def brute_force(asked: fedassay.Survey, held: ScoredClients) -> list[int]:
 
 def test_a_site_adds_a_one_and_the_logit_of_its_own_area() -> None:
     asked, held = survey(smallest_cell=0), cohort()
-    step = 2 ** (31 - asked.moments.most_sites.bit_length() - 3)  # type: ignore[union-attr]
+    step = 2 ** (31 - asked.moments.most_sites.bit_length() - 3)  # type: ignore[union-attr]  # settings by name
     for examples in clients(held):
         words = moment_words(asked, asked.grid.count(examples))
         area = roc_auc_score(examples.labels, examples.scores)

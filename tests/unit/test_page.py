@@ -296,15 +296,15 @@ def test_the_door_takes_paths_and_words(tmp_path: Path) -> None:
 def test_what_does_not_belong_is_refused_with_a_remedy(tmp_path: Path) -> None:
     result, path = assessment("secure"), tmp_path / "page.html"
     with pytest.raises(SettingInvalid, match=r"fedassay\.load reads files"):
-        fedassay.write_report(7, path)  # type: ignore[arg-type]
+        fedassay.write_report(7, path)  # type: ignore[arg-type]  # what a user may pass
     with pytest.raises(SettingInvalid, match="a calibrator must be"):
-        fedassay.write_report(result, path, calibrator=3)  # type: ignore[arg-type]
+        fedassay.write_report(result, path, calibrator=3)  # type: ignore[arg-type]  # what a user may pass
     with pytest.raises(SettingInvalid, match="a report's model must be a str"):
-        fedassay.write_report(result, path, model=b"x")  # type: ignore[arg-type]
+        fedassay.write_report(result, path, model=b"x")  # type: ignore[arg-type]  # what a user may pass
     with pytest.raises(SettingInvalid, match="how many clients were invited"):
         fedassay.write_report(result, path, invited=0)
     with pytest.raises(SettingInvalid, match="outcome"):
-        fedassay.write_report(result, path, outcom="x")  # type: ignore[call-arg]
+        fedassay.write_report(result, path, outcom="x")  # type: ignore[call-arg]  # what a user may pass
     with pytest.raises(FileInvalid, match="Choose a folder"):
         fedassay.write_report(result, tmp_path / "nowhere" / "page.html")
     assert not path.exists()

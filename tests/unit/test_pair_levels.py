@@ -54,7 +54,7 @@ def test_levels_of_a_pair_read_back() -> None:
 )
 def test_groups_start_at_the_first_cell_and_rise(cuts: object) -> None:
     with pytest.raises(SettingInvalid):
-        PairLevels(2, 2, cuts)  # type: ignore[arg-type]
+        PairLevels(2, 2, cuts)  # type: ignore[arg-type]  # what a user may pass
 
 
 def nested_pair() -> PairGrid:

@@ -193,3 +193,18 @@ def test_what_one_model_is_asked_for_does_not_go_with_two() -> None:
         fedassay.tally_answers(survey, [])
     with pytest.raises(SettingInvalid, match="asks for the scores of one model"):
         fedassay.tally_pair(fedassay.new_survey(), [])
+
+
+def test_what_cells_hide_of_both_models_alike_is_not_counted_twice() -> None:
+    labels, first, second = scored(10_000, 6, gap=0.0)
+    found = fedassay.simulate(
+        labels, {"a": first, "b": second}, privacy="local", epsilon=5, seed=1, thresholds=(0.5,)
+    )
+    for metric in ("roc_auc", "brier"):
+        one, other = (found[model_metric(metric, name)].binning_sd for name in "ab")
+        difference = found.differences()[metric]
+        assert abs(one - other) < difference.binning_sd < 0.7 * np.hypot(one, other)
+    # What may err to either side is taken as independent.
+    recall = found.differences()["calibration_slope"]
+    ends = (recall.first.binning_sd, recall.second.binning_sd)
+    assert recall.binning_sd == pytest.approx(np.hypot(*ends))

@@ -173,11 +173,11 @@ def test_a_table_that_does_not_say_whose_rows_they_are_is_not_answered(tmp_path:
     path = write_csv(tmp_path / "t.csv", VISITS)
     ask = {"randomness": SYSTEM, "policy": OPEN_POLICY}
     with pytest.raises(SettingInvalid, match=r"\(--patient COL\)"):
-        answer_file(survey_of(RANDOM), path, Columns(), **ask)  # type: ignore[arg-type]
+        answer_file(survey_of(RANDOM), path, Columns(), **ask)  # type: ignore[arg-type]  # settings by name
     with pytest.raises(SettingInvalid, match=r"\(--time COL\)"):
-        answer_file(survey_of(LATEST), path, Columns(patient="person"), **ask)  # type: ignore[arg-type]
+        answer_file(survey_of(LATEST), path, Columns(patient="person"), **ask)  # type: ignore[arg-type]  # settings by name
     with pytest.raises(SettingInvalid, match="counts do not say whose rows they are"):
-        answer_counts(survey_of(RANDOM), np.ones((2, 8), dtype=np.int64), **ask)  # type: ignore[arg-type]
+        answer_counts(survey_of(RANDOM), np.ones((2, 8), dtype=np.int64), **ask)  # type: ignore[arg-type]  # settings by name
     with pytest.raises(SettingInvalid, match=r"\(--patient COL\)"):
         fedassay.answer(survey_of(RANDOM), [0, 1], [0.2, 0.7], policy=OPEN_POLICY)
     with pytest.raises(ValueMissing, match="one patient per row; found 3 for 2 rows"):

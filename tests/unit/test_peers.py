@@ -84,7 +84,7 @@ def test_dpauc_counts_at_every_threshold_and_splits_epsilon_over_all_statistics(
         thresholds=61,
         epsilon=0.5,
         sites=7,
-        generator=Recorded(),  # type: ignore[arg-type]
+        generator=Recorded(),  # type: ignore[arg-type]  # a generator that remembers
     )
     assert drawn == [(0.0, 4 * 61 / 0.5, (7, 4, 61))]
     # A threshold at every distinct score leaves nothing out.
@@ -118,7 +118,7 @@ def test_bells_oracle_is_unbiased_with_the_variance_of_unary_encoding() -> None:
 def test_bells_rows_each_go_to_one_group() -> None:
     leaves = np.array([[500, 0, 7], [90, 3_000, 1]])
     groups = bell.split_rows(leaves, 4, np.random.default_rng(1))
-    assert sum(groups).tolist() == leaves.tolist()  # type: ignore[union-attr]
+    assert sum(groups).tolist() == leaves.tolist()  # type: ignore[union-attr]  # the survey has one
     sd = sqrt(3_000 * 0.25 * 0.75)
     assert all(abs(group[1, 1] - 750) < NEVER * sd for group in groups)
 
@@ -174,7 +174,7 @@ def test_an_ecdfs_noise_is_shared_by_blocks_of_every_size() -> None:
             return np.arange(1.0, size + 1.0) * 10.0 ** len(scales)
 
     scales: list[float] = []
-    noise = dp_ecdf.tree_noise(6, 2.0, Ones())  # type: ignore[arg-type]
+    noise = dp_ecdf.tree_noise(6, 2.0, Ones())  # type: ignore[arg-type]  # a generator of ones
     blocks = [10.0 * (i + 1) + 100.0 * (i // 2 + 1) + 1e3 * (i // 4 + 1) + 1e4 for i in range(6)]
     assert noise.tolist() == blocks
     assert scales == [4 / 2.0] * 4, "epsilon is split over the levels"

@@ -320,6 +320,6 @@ def test_boundaries_come_first_and_give_the_others_a_warped_grid() -> None:
 def test_a_pipeline_that_makes_no_sense_is_refused(
     stages: list[PipelineStep], changes: dict[str, object], words: str
 ) -> None:
-    request = replace(replace(LOCAL, clients=1000), **changes)  # type: ignore[arg-type]
+    request = replace(replace(LOCAL, clients=1000), **changes)  # type: ignore[arg-type]  # settings by name
     with pytest.raises(SettingInvalid, match=words):
         plan_pipeline(request, stages, generator=np.random.default_rng(0), progress=silent)

@@ -235,11 +235,11 @@ def test_files_hold_the_named_figures_and_none_for_what_cannot_be_said() -> None
 
 def test_what_is_not_effects_or_options_is_refused() -> None:
     with pytest.raises(SettingInvalid, match="what is pooled must be a SiteEffects"):
-        pool_sites({"a": 0.8})  # type: ignore[arg-type]
+        pool_sites({"a": 0.8})  # type: ignore[arg-type]  # what a user may pass
     with pytest.raises(SettingInvalid, match="Write PoolOptions"):
-        pool_sites(aucs(0.8), "REML")  # type: ignore[arg-type]
+        pool_sites(aucs(0.8), "REML")  # type: ignore[arg-type]  # what a user may pass
     with pytest.raises(SettingInvalid, match=r"TauEstimator\.REML"):
-        PoolOptions(estimator="REML")  # type: ignore[arg-type]
+        PoolOptions(estimator="REML")  # type: ignore[arg-type]  # what a user may pass
     with pytest.raises(SettingInvalid, match="mean and an sd above 0"):
         TauPrior(mean=0.0)
 

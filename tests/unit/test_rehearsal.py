@@ -38,7 +38,7 @@ def test_many_clients_whose_scores_nobody_knows_are_asked_in_two_steps() -> None
     ],
 )
 def test_what_only_one_survey_can_keep_is_asked_in_one(changes: dict[str, object]) -> None:
-    request = replace(AUTO, **changes)  # type: ignore[arg-type]
+    request = replace(AUTO, **changes)  # type: ignore[arg-type]  # settings by name
     assert steps_for(request) is Steps.ONE
     assert design_survey(request).survey.step is None
     with pytest.raises(SettingInvalid, match="does not go with two steps"):

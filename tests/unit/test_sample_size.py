@@ -145,4 +145,4 @@ def test_widths_and_sensitivities_out_of_range_are_refused() -> None:
     with pytest.raises(SettingInvalid, match=r"sensitivity lies between 0 and 1; found 1\.2"):
         rows_for_net_benefit(0.2, 0.1, sensitivity=1.2, specificity=0.5)
     with pytest.raises(SettingInvalid, match=r"RiskDistribution\.normal"):
-        rows_for_slope([0.1, 0.2])  # type: ignore[arg-type]
+        rows_for_slope([0.1, 0.2])  # type: ignore[arg-type]  # what a user may pass

@@ -51,7 +51,7 @@ LAWS: dict[str, tuple[Draw, Pmf]] = {
     "poisson 17/2": (lambda d: d.poisson(17, 2), poisson(8.5)),
     **{
         f"single of poisson {a}/{b}": (
-            lambda d, a=a, b=b: d.single_of_poisson(a, b),  # type: ignore[misc]
+            lambda d, a=a, b=b: d.single_of_poisson(a, b),  # type: ignore[misc]  # bound when made
             coin(a / b / np.expm1(a / b)),
         )
         for a, b in ((1, 100), (1, 2), (1, 1), (3, 2), (10, 1))

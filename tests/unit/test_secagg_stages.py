@@ -318,7 +318,7 @@ def test_terms_of_a_wrong_length_are_refused(field: str) -> None:
     terms = Terms.of(flat(), randomness=RANDOM)
     for wrong in (b"", bytes(31), bytes(33)):
         with pytest.raises(SettingInvalid, match="fingerprint of 32 bytes and a round id of 16"):
-            replace(terms, **{field: wrong})  # type: ignore[arg-type]
+            replace(terms, **{field: wrong})  # type: ignore[arg-type]  # settings by name
 
 
 def test_what_always_succeeds_falls_short_only_of_more_than_all() -> None:

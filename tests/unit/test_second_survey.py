@@ -39,7 +39,7 @@ def asked(privacy: Privacy, **changes: object) -> SurveyRequest:
     request = SurveyRequest(
         privacy=privacy, epsilon=Fraction(2), clients=60_000, dropouts=Fraction(0)
     )
-    return replace(request, **changes)  # type: ignore[arg-type]
+    return replace(request, **changes)  # type: ignore[arg-type]  # settings by name
 
 
 def first_of(request: SurveyRequest, examples: Examples) -> tuple[Survey, Tally]:

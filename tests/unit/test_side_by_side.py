@@ -78,7 +78,7 @@ def test_a_comparison_of_one_of_strangers_and_of_nothing_is_refused(
     with pytest.raises(SettingInvalid, match="takes 2 to 50 assessments; found 1"):
         compare({"old": assessments["old"]})
     with pytest.raises(SettingInvalid, match="an assessment must be an Assessment"):
-        compare({"old": assessments["old"], "new": 0.8})  # type: ignore[dict-item]
+        compare({"old": assessments["old"], "new": 0.8})  # type: ignore[dict-item]  # what a user may pass
     with pytest.raises(SettingInvalid, match="needs a metric; found none"):
         compare(assessments, metrics=[])
     with pytest.raises(SettingInvalid, match="what is compared is one of new, again"):

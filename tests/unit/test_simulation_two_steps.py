@@ -142,7 +142,7 @@ def test_steps_are_one_two_or_auto() -> None:
     assert once.steps == 1
     for wrong in (3, "both", True, 1.0):
         with pytest.raises(SettingInvalid, match="steps is one of auto, 1, 2"):
-            fedassay.simulate(labels, scores, privacy="local", epsilon=5, steps=wrong, seed=0)  # type: ignore[arg-type]
+            fedassay.simulate(labels, scores, privacy="local", epsilon=5, steps=wrong, seed=0)  # type: ignore[arg-type]  # what a user may pass
 
 
 @pytest.mark.parametrize(

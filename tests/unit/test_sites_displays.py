@@ -80,4 +80,4 @@ def test_one_line_says_mean_and_new_site() -> None:
 
 def test_what_is_no_effects_is_refused() -> None:
     with pytest.raises(SettingInvalid, match="Use histogram_effects"):
-        ForestDisplay.from_effects([0.8])  # type: ignore[arg-type]
+        ForestDisplay.from_effects([0.8])  # type: ignore[arg-type]  # what a user may pass

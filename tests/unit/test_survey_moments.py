@@ -10,7 +10,7 @@ from fedassay.survey_moments import MOMENT_METRICS, SiteMoments
 
 def asked(**settings: object) -> fedassay.Survey:
     small = {"height": 3} | ({} if "privacy" in settings else {"smallest_cell": 0})
-    return fedassay.new_survey(site_moments=True, **small, **settings)  # type: ignore[arg-type]
+    return fedassay.new_survey(site_moments=True, **small, **settings)  # type: ignore[arg-type]  # settings by name
 
 
 def test_a_survey_with_moments_waits_for_five_honest_sites() -> None:

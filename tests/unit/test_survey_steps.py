@@ -115,16 +115,16 @@ def test_a_first_survey_names_no_other() -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: FirstOfTwo(1, ONE),  # type: ignore[arg-type]
-        lambda: FirstOfTwo(0.5, ONE),  # type: ignore[arg-type]
+        lambda: FirstOfTwo(1, ONE),  # type: ignore[arg-type]  # what a user may pass
+        lambda: FirstOfTwo(0.5, ONE),  # type: ignore[arg-type]  # what a user may pass
         lambda: FirstOfTwo(Fraction(0), ONE),
         lambda: FirstOfTwo(Fraction(-1), ONE),
         lambda: FirstOfTwo(ONE, Fraction(0)),
         lambda: FirstOfTwo(ONE, Fraction(2)),
-        lambda: FirstOfTwo(ONE, 1),  # type: ignore[arg-type]
+        lambda: FirstOfTwo(ONE, 1),  # type: ignore[arg-type]  # what a user may pass
         lambda: FirstOfTwo(ONE, Fraction(1, 10**6)),
         lambda: SecondOfTwo(ONE, ONE, bytes(31)),
-        lambda: SecondOfTwo(ONE, ONE, "ab" * 16),  # type: ignore[arg-type]
+        lambda: SecondOfTwo(ONE, ONE, "ab" * 16),  # type: ignore[arg-type]  # what a user may pass
     ],
 )
 def test_a_step_that_cannot_be_is_not_made(make: Callable[[], Any]) -> None:

@@ -106,7 +106,7 @@ def test_a_reference_of_scores_alone_is_checked_in_every_batch(
     monkeypatch.setattr(sources, "BATCH_ROWS", 2)
     path = table(tmp_path / "t.parquet", score=[0.1, 0.9, third, 0.6])
     if error is None:
-        assert read_reference(path, Columns()).tolist() == SCORES  # type: ignore[union-attr]
+        assert read_reference(path, Columns()).tolist() == SCORES  # type: ignore[union-attr]  # the survey has one
         return
     with pytest.raises(error, match=r"t\.parquet") as refused:
         read_reference(path, Columns())

@@ -160,7 +160,7 @@ def test_buckets_that_reach_to_0_or_1_are_cut_by_halves_towards_it() -> None:
 
 @pytest.mark.parametrize("cells", [4, 16])
 def test_the_error_of_coarse_cells_is_that_of_scores_anywhere_in_them(cells: int) -> None:
-    counts = 10.0 * np.array([np.arange(cells, 0, -1), np.arange(1, cells + 1)])
+    counts = 40.0 * np.array([np.arange(cells, 0, -1), np.arange(1, cells + 1)])
     low = np.repeat(np.arange(cells) / cells, counts.sum(axis=0).astype(int))
     drawn = low + np.random.default_rng(0).random((1000, len(low))) / cells
     spread = float((counts[1].sum() / drawn.sum(axis=1)).std())

@@ -253,7 +253,7 @@ def test_a_stream_is_read_in_memory_that_does_not_grow() -> None:
         stream = Chained(long_stream(blocks))
         builder = TallyBuilder(Tally.zero(survey), survey)
         tracemalloc.start()
-        for message in messages(stream, survey):  # type: ignore[arg-type]
+        for message in messages(stream, survey):  # type: ignore[arg-type]  # a stream that tests its reader
             builder.add(message)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()

@@ -30,7 +30,7 @@ def secure(grid: Grid, hierarchy: AnyLevels | None = None, **fields: object) -> 
         grid=grid,
         hierarchy=hierarchy,
         mechanisms=(Exact(),) * hierarchy.levels,
-        **fields,  # type: ignore[arg-type]
+        **fields,  # type: ignore[arg-type]  # settings by name
     )
 
 
@@ -49,7 +49,7 @@ def local(
         hierarchy=hierarchy,
         mechanisms=tuple(mechanisms),
         minimum_reports=1,
-        **fields,  # type: ignore[arg-type]
+        **fields,  # type: ignore[arg-type]  # settings by name
     )
 
 
@@ -68,7 +68,7 @@ def distributed(
         unit=Unit(UnitKind.CLIENT, 20),
         minimum_reports=1000,
         colluders=100,
-        **fields,  # type: ignore[arg-type]
+        **fields,  # type: ignore[arg-type]  # settings by name
     )
 
 

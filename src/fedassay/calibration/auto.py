@@ -166,7 +166,7 @@ def _moved(rates: BucketRates, fitted: RatesFit) -> tuple[FloatArray, FloatArray
     slopes = np.empty(len(rates))
     for bucket, step in enumerate(np.sqrt(rates.variance)):
         # Towards one half, where there is room.
-        step = step if rates.rates[bucket] < 0.5 else -step  # noqa: PLW2901
+        step = step if rates.rates[bucket] < 0.5 else -step  # noqa: PLW2901  # towards the middle
         positives = rates.positives.copy()
         positives[bucket] += step * rates.totals[bucket]
         other = replace(rates, positives=positives)

@@ -67,7 +67,7 @@ def method_row(method: object) -> CalibrationMethod:
     return METHODS[method]
 
 
-def _identity(_: ScoreHistogram, /, *, noise_aware: bool = True) -> Calibrator:  # noqa: ARG001
+def _identity(_: ScoreHistogram, /, *, noise_aware: bool = True) -> Calibrator:  # noqa: ARG001  # called as all fits are
     return Calibrator.identity()
 
 

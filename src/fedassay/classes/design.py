@@ -67,13 +67,16 @@ def _best(
     request: SurveyRequest, classes: int, design: ClassDesign | None
 ) -> tuple[ClassDesign, Grid]:
     """The design, if none is given, and the grid with the smallest predicted error."""
-    candidates = [
-        (predicted_error(request, classes, each, grid), each, grid)
-        for each in (possible_designs(request) if design is None else (design,))
-        for grid in _grids(classes)
-    ]
-    _, chosen, grid = min(candidates, key=lambda candidate: candidate[0])
-    return chosen, grid
+    designs = possible_designs(request) if design is None else (design,)
+    found = {each: smallest_error(request, classes, each) for each in designs}
+    chosen = min(found, key=lambda each: found[each][0])
+    return chosen, found[chosen][1]
+
+
+def smallest_error(request: SurveyRequest, classes: int, design: ClassDesign) -> tuple[float, Grid]:
+    """The smallest predicted error of a design, and the grid that has it."""
+    errors = [(predicted_error(request, classes, design, grid), grid) for grid in _grids(classes)]
+    return min(errors, key=lambda each: each[0])
 
 
 def check_class_request(request: SurveyRequest, design: ClassDesign | None) -> None:

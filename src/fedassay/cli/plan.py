@@ -1,7 +1,5 @@
 """`fedassay plan`: is there enough data, and if not, what would make it enough?"""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from math import isfinite
 from pathlib import Path
@@ -13,13 +11,14 @@ from rich.table import Table
 from rich.text import Text
 
 from fedassay.cli import columns, options
-from fedassay.cli.console import err, figures_table, plain
+from fedassay.cli.classes import ScoresOption
+from fedassay.cli.console import figures_table, plain
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
+from fedassay.cli.plan_more import plan_looks, plan_pair, plan_several, working
 from fedassay.errors import SettingInvalid
 from fedassay.mechanisms import Privacy
 from fedassay.metrics.named import metric_at
 from fedassay.planning.forecast import ErrorForecast, forecast_header, forecast_rows
-from fedassay.planning.pair_gain import pair_gain
 from fedassay.planning.pipeline import PipelinePlan, PipelineStep, plan_pipeline
 from fedassay.planning.plan import (
     DEFAULT_ERROR,
@@ -33,9 +32,8 @@ from fedassay.planning.plan import (
 from fedassay.planning.request import Preset, Steps, SurveyRequest
 from fedassay.planning.search import design_survey
 from fedassay.planning.solve import Target, predicted
-from fedassay.planning.track import USUAL_SHIFTS, Looks, plan_track
+from fedassay.planning.track import USUAL_SHIFTS
 from fedassay.planning.validation import parse_widths
-from fedassay.presentation import aligned
 from fedassay.report.plan_chart import write_plan_plot
 from fedassay.sites.sample_size import IntervalWidths
 
@@ -118,6 +116,14 @@ def plan(
     false_alarms: Annotated[
         float, typer.Option(metavar="P", help="With --track: chance of any false alarm in a year.")
     ] = 0.05,
+    scores: ScoresOption = None,
+    groups: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="A,B,...",
+            help="What groups cost; repeated, what each attribute more costs.",
+        ),
+    ] = None,
     paired: Annotated[
         bool,
         typer.Option("--paired", help="What one survey of two models gains over two surveys."),
@@ -139,6 +145,10 @@ def plan(
       fedassay plan --clients 50000 --reference train.parquet -o survey.json
 
       fedassay plan --paired --privacy distributed --epsilon 1 --clients 20000
+
+      fedassay plan --scores p0,p1,p2,p3 --privacy local --epsilon 5 --clients 100000
+
+      fedassay plan --groups F,M --groups young,old --privacy site --epsilon 1 --clients 8
 
       fedassay plan --clients 12 --examples 6000 --widths oe=0.2,c_statistic=0.05 --tau 0.2
 
@@ -190,6 +200,11 @@ def plan(
         ),
         site_moments=site_moments,
     )
+    if scores is not None or groups:
+        one_score = (plot, output, target_error, pipeline, track)
+        has_more = paired or any(each is not None for each in one_score)
+        plan_several(request, voice, scores, groups or [], has_more=has_more)
+        return
     if paired:
         plan_pair(request, voice, output, has_more=pipeline is not None or plot is not None)
         return
@@ -231,51 +246,8 @@ def plan(
             f"\nAsked in one survey, {made.goal.target.metric} would be within {once}; in two, "
             f"within {twice} (--steps)."
         )
-    for path in (output, plot):
-        if path is not None:
-            voice.say(f"Wrote {plain(path)}.")
-
-
-def plan_pair(request: SurveyRequest, voice: Voice, output: Path | None, *, has_more: bool) -> None:
-    """Say what one survey of two models gains, and write it where it is asked for."""
-    if has_more:
-        raise SettingInvalid(
-            "--paired plans one survey of two models; --pipeline and --plot do not go with it. "
-            "Leave them out."
-        )
-    with working() as say:
-        say("one survey of both models, and two of one")
-        gain = pair_gain(request)
-    if output is not None:
-        gain.design.survey.save(output)
-    voice.result(gain.to_json())
-    voice.say(gain.design.survey.guarantee.sentence())
-    voice.say()
-    rows = [
-        [name, f"{gain.paired[name]:.4f}", f"{gain.unpaired[name]:.4f}"] for name in gain.paired
-    ]
-    voice.say(aligned(["difference of", "± paired", "± two surveys"], rows))
-    voice.say()
-    voice.say(gain.sentence())
-    if output is not None:
-        voice.say(f"Wrote {plain(output)}.")
-
-
-def plan_looks(
-    request: SurveyRequest,
-    voice: Voice,
-    track: str,
-    metric: str,
-    shifts: tuple[float, ...],
-    false_alarms: float,
-) -> None:
-    """Split epsilon over looks such as months=12, and say how soon changes show."""
-    looks = Looks.parse(track)
-    with working():
-        made = plan_track(request, looks, metric=metric, shifts=shifts, false_alarms=false_alarms)
-    voice.result(made.to_json())
-    for line in made.lines():
-        voice.say(line)
+    for path in filter(None, (output, plot)):
+        voice.say(f"Wrote {plain(path)}.")
 
 
 def errors_by_steps(made: Plan) -> dict[str, float]:
@@ -345,16 +317,6 @@ def print_pipeline(split: PipelinePlan, voice: Voice) -> None:
         f"\nA client that answers all of them spends epsilon {split.epsilon}, by sequential "
         f"composition.\nThe metric is {split.metric}.",
     )
-
-
-@contextmanager
-def working() -> Iterator[Progress]:
-    """What is being worked on, on standard error, gone when done."""
-    if not err.is_terminal:
-        yield lambda _: None
-        return
-    with err.status("planning ...") as status:
-        yield lambda what: status.update(f"{what} ...")
 
 
 def print_plan(made: Plan, voice: Voice) -> None:

@@ -201,7 +201,7 @@ def _even_cuts(mass: FloatArray) -> set[int]:
 def _error(request: SurveyRequest, survey: Survey, models: list[PairModel]) -> float:
     """The mean log of predicted errors of differences: of ROC AUC twice, and at thresholds.
 
-    Binning counts as the interval will count it: that interval is what pairing is for.
+    Binning counts in full for either model, though the interval lets cancel what both share.
     """
     points = request.thresholds or (0.5,)
     metrics = ["roc_auc", "roc_auc"]
@@ -221,7 +221,9 @@ def _of(reader: PairReader, model: PairModel, metric: str) -> float:
     if not difference.is_available:
         return max(_unread(estimate) for estimate, _ in sides)
     biases = [estimate.value - named_metric(of, metric).value for estimate, of in sides]
-    return hypot(difference.standard_error, *biases) + 1e-12
+    # Models that nobody has seen need not be alike.
+    hidden = (difference.first.binning_sd, difference.second.binning_sd)
+    return hypot(difference.noise_sd, difference.sampling_sd, *hidden, *biases) + 1e-12
 
 
 def _unread(estimate: Estimate) -> float:
