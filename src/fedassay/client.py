@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from fedassay.checks import require_fraction, require_type, require_whole
+from fedassay.checks import require_type, require_whole
 from fedassay.errors import SettingInvalid, SurveyRefused
 from fedassay.examples import Examples, FloatArray, IntArray
 from fedassay.level_draw import choose_level, hashed_level, rows_in_turn
@@ -18,6 +18,7 @@ from fedassay.limits import (
     check_cells,
     check_counters,
     check_draws,
+    check_largest,
     check_published,
 )
 from fedassay.local_reports import blocks
@@ -92,7 +93,7 @@ class ClientPolicy:
         require_type(self.exact_sums, bool, "exact_sums", "Pass True or False.")
         require_whole(self.smallest_cell, "smallest_cell", 0)
         for name in ("largest_epsilon", "largest_local_epsilon"):
-            _check_largest(getattr(self, name), name)
+            check_largest(getattr(self, name), name, CEILING)
         check_delta(self.largest_delta)
         require_type(
             self.model_digests,
@@ -148,23 +149,8 @@ class ClientPolicy:
                 f"this client spends at most epsilon {float(most):g} on a survey; this one asks "
                 f"for epsilon {float(epsilon):g}. Lower its epsilon."
             )
-        check_alone(
-            survey,
-            largest=self.largest_local_epsilon or default_epsilon(Privacy.LOCAL),
-            delta=self.largest_delta,
-        )
-
-
-def _check_largest(epsilon: Fraction | None, name: str) -> None:
-    if epsilon is None:
-        return
-    require_fraction(epsilon, name)
-    if not 0 < epsilon <= CEILING:
-        raise SettingInvalid(
-            f"a client's {name.replace('_', ' ')} must be above 0 and at most {CEILING}, the most "
-            f"that any client answers; found {float(epsilon):g}. Common choices lie between 0.1 "
-            "and 5."
-        )
+        alone = self.largest_local_epsilon or default_epsilon(Privacy.LOCAL)
+        check_alone(survey, largest=alone, delta=self.largest_delta)
 
 
 OPEN_POLICY = ClientPolicy(

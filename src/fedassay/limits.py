@@ -8,7 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from fedassay.errors import SurveyRefused
+from fedassay.checks import require_fraction
+from fedassay.errors import SettingInvalid, SurveyRefused
 from fedassay.examples import IntArray
 from fedassay.level_policy import OneLevel
 from fedassay.mechanisms import LocalMechanism, Polya
@@ -173,10 +174,26 @@ def check_alone(survey: Survey, *, largest: Fraction, delta: Fraction) -> None:
         raise SurveyRefused(
             f"this client sends reports of at most epsilon {float(largest):g} each, which is left "
             f"if shuffler and collector collude; this survey's have {float(local):g}. Lower its "
-            "largest local epsilon (--largest-local-epsilon)."
+            "largest local epsilon (--largest-local)."
         )
     if promise.delta > delta:
         raise SurveyRefused(
             f"this client answers surveys with a delta of at most {float(delta):g}; this one's is "
             f"{float(promise.delta):g}. Lower it (--delta)."
+        )
+
+
+def check_largest(epsilon: Fraction | None, name: str, ceiling: Fraction) -> None:
+    """Raise unless a client's own limit, where it has one, is above 0 and within the ceiling.
+
+    >>> check_largest(Fraction(1), "largest_epsilon", Fraction(10))
+    """
+    if epsilon is None:
+        return
+    require_fraction(epsilon, name)
+    if not 0 < epsilon <= ceiling:
+        raise SettingInvalid(
+            f"a client's {name.replace('_', ' ')} must be above 0 and at most {ceiling}, the most "
+            f"that any client answers; found {float(epsilon):g}. Common choices lie between 0.1 "
+            "and 5."
         )

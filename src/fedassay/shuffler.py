@@ -6,8 +6,10 @@ two runs over the same inbox write the same bytes, and no random order has to be
 """
 
 import hashlib
+from collections.abc import Mapping
 
 import numpy as np
+import numpy.typing as npt
 
 from fedassay.errors import (
     ReportDuplicate,
@@ -16,6 +18,7 @@ from fedassay.errors import (
     SurveyMismatch,
     TooFewReports,
 )
+from fedassay.examples import IntArray
 from fedassay.mechanisms import Privacy
 from fedassay.mechanisms.base import Rows
 from fedassay.report_ids import GrowingIds, ReportIds
@@ -68,6 +71,20 @@ class Shuffler:
             )
         self._ids.add(message.report_id)
         self._rows[message.level].append(message.rows)
+
+    def add_singles(
+        self, ids: npt.NDArray[np.bytes_], level_of: IntArray, rows: Mapping[int, Rows]
+    ) -> int:
+        """Take reports that came one to a message and were checked; how many came twice.
+
+        `rows` holds those of each level in the order of `ids`.
+        """
+        is_new = self._ids.add_new(ids)
+        for level, own in rows.items():
+            new = own[is_new[level_of == level]]
+            if len(new):
+                self._rows[level].append(new)
+        return len(ids) - int(is_new.sum())
 
     def batch(self) -> tuple[Block, ...]:
         """All reports of each level, sorted; raises `TooFewReports` below the minimum.
@@ -124,3 +141,25 @@ def _sorted(rows: Rows) -> Rows:
     width = rows.shape[1]
     keys = np.ascontiguousarray(rows).view(f"S{width}").ravel()
     return rows[keys.argsort(kind="stable")]
+
+
+def batch_with(survey: Survey, report: Message | None, known: bytes) -> bytes:
+    """The tag of the one batch of a shuffled survey that a tally holds, with this report in it.
+
+    None stands for a client's own report. Raises `ReportMalformed` unless it is part of the
+    batch that is known, or of the first; under other models anything passes.
+    """
+    if survey.privacy is not Privacy.SHUFFLED:
+        return known
+    if not isinstance(report, Block) or not report.mixed:
+        raise ReportMalformed(
+            "reports to this survey are tallied once they are shuffled; this one comes from its "
+            "client. Make a batch first: fedassay shuffle SURVEY INBOX... -o BATCH"
+        )
+    tag = report.report_id[:BATCH_TAG_BYTES]
+    if known not in (b"", tag):
+        raise ReportMalformed(
+            "a shuffled survey has one batch: two that overlap would tell the reports apart. "
+            "The tally holds another; start a new survey for later reports."
+        )
+    return tag

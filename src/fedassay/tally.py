@@ -19,9 +19,8 @@ from fedassay.errors import (
 from fedassay.examples import MOST_NAME, FloatArray, IntArray
 from fedassay.files import LARGEST_SAFE_INTEGER
 from fedassay.level_policy import EveryLevel, OneLevel
-from fedassay.mechanisms import Privacy
 from fedassay.report_ids import GrowingIds, ReportIds
-from fedassay.shuffler import BATCH_TAG_BYTES
+from fedassay.shuffler import BATCH_TAG_BYTES, batch_with
 from fedassay.survey import Survey
 from fedassay.wire import Block, Message, Report, local_mechanism
 
@@ -252,7 +251,7 @@ class TallyBuilder:
                 f"a report counts once; {report.report_id.hex()[:12]} is already in the tally. "
                 "Nothing to do: it was counted the first time."
             )
-        self._check_mixed(report)
+        self._batch = batch_with(self.survey, report, self._batch)
         site = (name or report.report_id.hex()[:12])[:MOST_NAME]
         if self._sites is not None and site in self._sites:
             raise SiteDuplicate(_counts_once(site))
@@ -270,26 +269,6 @@ class TallyBuilder:
             self._sites[site] = report.counters.copy()
             if not _may_keep(self._sites, self._counters):
                 self._sites = None
-
-    def _check_mixed(self, report: Message | None) -> None:
-        """Raise unless it is part of the one batch, where reports are shuffled.
-
-        None stands for a client's own report.
-        """
-        if self.survey.privacy is not Privacy.SHUFFLED:
-            return
-        if not isinstance(report, Block) or not report.mixed:
-            raise ReportMalformed(
-                "reports to this survey are tallied once they are shuffled; this one comes from "
-                "its client. Make a batch first: fedassay shuffle SURVEY INBOX... -o BATCH"
-            )
-        tag = report.report_id[:BATCH_TAG_BYTES]
-        if self._batch not in (b"", tag):
-            raise ReportMalformed(
-                "a shuffled survey has one batch: two that overlap would tell the reports apart. "
-                "The tally holds another; start a new survey for later reports."
-            )
-        self._batch = tag
 
     def _sums(self, report: Message, place: slice) -> IntArray:
         """The counters with this report in them."""

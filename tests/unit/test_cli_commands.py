@@ -13,8 +13,10 @@ from fedassay.cli.app import app, main
 
 # Servers that run until they are stopped: their output is the log of what they start.
 SERVERS = {"federation start-link", "federation start-site"}
-# What these write is new or refused, and never replaced: no option may lose a ledger or a key.
+# What these write is new or refused, and never replaced: no option may lose a ledger or a key,
+# nor the one batch of a survey.
 NEVER_REPLACE = {
+    "shuffle",
     "ledger new",
     "federation certificates",
     "federation site",

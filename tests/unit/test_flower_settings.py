@@ -26,6 +26,7 @@ def folder() -> Iterator[Path]:
     ("changes", "message"),
     [
         ({"privacy": "none"}, "privacy is one of"),
+        ({"privacy": "shuffled"}, "has no shuffler between them and the server"),
         ({"epsilon": ""}, "needs an epsilon"),
         ({"epsilon": "one"}, "epsilon is a number or a fraction"),
         ({"privacy": "secure"}, "exact sums spend no epsilon"),

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement, product
@@ -19,6 +20,7 @@ from fedassay.ledger.budget import balance
 from fedassay.ledger.spend import Cover, cost, loads
 from fedassay.mechanisms import Neighbours, Unit, UnitKind
 from tests.surveys import local_survey
+from tests.unit.test_shuffler import shuffled_survey
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 DAYS = 8
@@ -312,3 +314,56 @@ def test_without_the_extra_a_delta_is_refused_and_plain_sums_still_fit(
     with pytest.raises(SettingInvalid, match=r"fedassay\[accounting\]"):
         ledger.charge(local_survey(Fraction(1, 2)), Part("d"))
     assert len(ledger.entries()) == 2
+
+
+def shuffled_charge(epsilon: Fraction, delta: Fraction) -> Charge:
+    made = charge_of(epsilon, Part("d"), EXAMPLE, Neighbours.REPLACE)
+    return replace(made, delta=delta)
+
+
+def test_a_budget_without_a_delta_takes_no_charge_with_one(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    ledger.set_budget(Budget("d", Fraction(5)))
+    with pytest.raises(BudgetExceeded, match=r"allows no delta; .* may fail with .* 1e-08"):
+        ledger.charge(shuffled_survey(), Part("d"))
+    ledger.set_budget(Budget("d", Fraction(5), delta=Fraction(1, 10**6)))
+    ledger.charge(shuffled_survey(), Part("d"))
+    charge = ledger.entries()[-1].content
+    assert isinstance(charge, Charge)
+    assert (charge.epsilon, charge.delta) == (Fraction(1), Fraction(1, 10**8))
+    assert charge.neighbours is Neighbours.REPLACE
+
+
+def test_deltas_add_up_and_stop_a_charge_in_time(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    ledger.set_budget(Budget("d", Fraction(50), delta=Fraction(25, 10**9)))
+    for minimum in (3, 4):
+        ledger.charge(shuffled_survey(minimum), Part("d"))
+    with pytest.raises(BudgetExceeded, match=r"allows a delta of 2\.5e-08; .* comes to 3e-08"):
+        ledger.charge(shuffled_survey(5), Part("d"))
+    assert len(ledger.entries()) == 3
+
+
+@pytest.mark.parametrize("delta", [Fraction(1, 10_000), Fraction(1, 2000)])
+def test_charges_with_deltas_compose_with_what_these_leave_of_the_budget(delta: Fraction) -> None:
+    """Exactly: each charge tells all with probability delta, and else is randomised response."""
+    times, epsilon, allowed = 12, 0.5, 0.01
+    charges = [shuffled_charge(Fraction(1, 2), delta)] * times
+    found = balance(charges, Budget("d", Fraction(1), delta=Fraction(1, 100)), "d")
+    assert found.delta == times * delta
+    p = math.exp(epsilon) / (1 + math.exp(epsilon))
+
+    def delta_at(total: float) -> float:
+        kept = (1.0 - float(delta)) ** times
+        told = sum(
+            comb(times, k)
+            * p**k
+            * (1 - p) ** (times - k)
+            * max(0.0, 1.0 - math.exp(total - epsilon * (2 * k - times)))
+            for k in range(times + 1)
+        )
+        return 1.0 - kept + kept * told
+
+    assert delta_at(float(found.spent)) <= allowed
+    assert delta_at(float(found.spent) - 0.15) > allowed
+    assert found.spent < times * Fraction(1, 2)

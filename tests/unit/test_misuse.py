@@ -209,7 +209,19 @@ EXAMPLES = [
 
 CHOICES_AT_THE_DOOR = [
     wrong(
-        "privacy", lambda: simulate(privacy="lokal"), 'secure, distributed, site, local; .*"local"'
+        "privacy",
+        lambda: simulate(privacy="lokal"),
+        'secure, distributed, site, local, shuffled; .*"local"',
+    ),
+    wrong(
+        "a delta of 1",
+        lambda: simulate(privacy="shuffled", epsilon=1, delta=1),
+        "delta must lie between 0 and 1",
+    ),
+    wrong(
+        "a delta under local privacy",
+        lambda: simulate(privacy="local", epsilon=1, delta=1e-8),
+        "delta goes with shuffled privacy",
     ),
     wrong("no privacy", lambda: simulate(privacy=None), "one of secure, distributed, site, local"),
     wrong("preset", lambda: simulate(preset="papr"), 'default, paper; found .* mean "paper"'),

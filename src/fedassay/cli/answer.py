@@ -16,6 +16,7 @@ from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, ch
 from fedassay.cli.promise import (
     ExactSumsOption,
     LargestEpsilonOption,
+    LargestLocalEpsilonOption,
     SmallestCellOption,
     agreed_policy,
     client_policy,
@@ -73,6 +74,7 @@ def answer(
         typer.Option(metavar="ID", help="For surveys that go by ids."),
     ] = None,
     largest_epsilon: LargestEpsilonOption = None,
+    largest_local_epsilon: LargestLocalEpsilonOption = None,
     exact_sums: ExactSumsOption = False,
     smallest_cell: SmallestCellOption = 10,
     model: Annotated[
@@ -137,6 +139,7 @@ def answer(
                 policy=client_policy(
                     smallest_cohort=smallest_cohort,
                     largest_epsilon=largest_epsilon,
+                    largest_local_epsilon=largest_local_epsilon,
                     exact_sums=exact_sums,
                     smallest_cell=smallest_cell,
                     model=model,
@@ -163,6 +166,7 @@ def answer(
         survey,
         smallest_cohort=smallest_cohort,
         largest_epsilon=largest_epsilon,
+        largest_local_epsilon=largest_local_epsilon,
         exact_sums=exact_sums,
         smallest_cell=smallest_cell,
         model=model,

@@ -87,7 +87,7 @@ DeltaOption = Annotated[
 LargestLocalOption = Annotated[
     str | None,
     typer.Option(
-        "--largest-local-epsilon",
+        "--largest-local",
         metavar="E",
         help="Under shuffled privacy: the most that a report may cost alone (default 5).",
         rich_help_panel=SHAPE,

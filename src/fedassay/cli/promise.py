@@ -34,6 +34,15 @@ LargestEpsilonOption = Annotated[
         f"or {default_epsilon(Privacy.LOCAL)} for local reports; at most {CEILING}.",
     ),
 ]
+LargestLocalEpsilonOption = Annotated[
+    str | None,
+    typer.Option(
+        "--largest-local",
+        metavar="E",
+        help="Refuse shuffled surveys whose reports cost more alone: by default "
+        f"{default_epsilon(Privacy.LOCAL)}; at most {CEILING}.",
+    ),
+]
 
 
 def agreed_policy(
@@ -41,6 +50,7 @@ def agreed_policy(
     *,
     smallest_cohort: int,
     largest_epsilon: str | None,
+    largest_local_epsilon: str | None,
     exact_sums: bool,
     smallest_cell: int,
     model: Path | None,
@@ -55,6 +65,7 @@ def agreed_policy(
     policy = client_policy(
         smallest_cohort=smallest_cohort,
         largest_epsilon=largest_epsilon,
+        largest_local_epsilon=largest_local_epsilon,
         exact_sums=exact_sums,
         smallest_cell=smallest_cell,
         model=model,
@@ -70,6 +81,7 @@ def client_policy(
     *,
     smallest_cohort: int,
     largest_epsilon: str | None,
+    largest_local_epsilon: str | None,
     exact_sums: bool,
     smallest_cell: int,
     model: Path | None,
@@ -78,6 +90,9 @@ def client_policy(
     return ClientPolicy(
         smallest_cohort=smallest_cohort,
         largest_epsilon=options.fraction_option(largest_epsilon, "the largest epsilon"),
+        largest_local_epsilon=options.fraction_option(
+            largest_local_epsilon, "the largest local epsilon"
+        ),
         exact_sums=exact_sums,
         smallest_cell=smallest_cell,
         model_digests=frozenset() if model is None else frozenset([options.file_digest(model)]),
@@ -94,4 +109,8 @@ def _option_that_allows(survey: Survey, policy: ClientPolicy) -> str:
     most: Fraction = policy.largest_epsilon or default_epsilon(survey.privacy)
     if most < survey.total_epsilon <= CEILING:
         return f" Or answer it knowingly: --largest-epsilon {survey.total_epsilon}."
+    local = survey.local_epsilon if survey.shuffled is not None else None
+    alone: Fraction = policy.largest_local_epsilon or default_epsilon(Privacy.LOCAL)
+    if local is not None and alone < local <= CEILING:
+        return f" Or answer it knowingly: --largest-local {local}."
     return ""

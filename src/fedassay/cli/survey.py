@@ -286,6 +286,8 @@ def survey_content(survey: Survey) -> dict[str, Any]:
         "fingerprint": survey.fingerprint.hex(),
         "privacy": survey.privacy.value,
         "epsilon": None if survey.epsilon is None else str(survey.epsilon),
+        "delta": None if survey.shuffled is None else str(survey.shuffled.delta),
+        "local_epsilon": None if survey.local_epsilon is None else str(survey.local_epsilon),
         "total_epsilon": None if survey.total_epsilon is None else str(survey.total_epsilon),
         "step": None if survey.step is None else survey.step.to_json()["kind"],
         "unit": survey.unit.to_json(),

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from fedassay.engines.single_reports import SingleReports
 from fedassay.errors import CountOverflow, ReportDuplicate
 from fedassay.examples import IntArray
+from fedassay.shuffler import batch_with
 from fedassay.tally import Tally, TallyBuilder
 from fedassay.wire import Block, local_mechanism
 
@@ -22,7 +23,7 @@ class BulkBuilder(TallyBuilder):
 
         Where so many might take a sum to 2^31, `CountOverflow` is raised and nothing counted.
         """
-        self._check_mixed(None)
+        self._batch = batch_with(self.survey, None, self._batch)
         if self._counters.max(initial=0) + len(singles) >= _MOST:
             raise CountOverflow(
                 f"sums must stay below 2^31; {len(singles):,} reports more might take one beyond "
