@@ -134,6 +134,13 @@ def read_messages(path: Path, *surveys: Survey) -> Iterator[Message]:
         yield from messages(stream, *surveys)
 
 
+def read_singles(path: Path, survey: Survey) -> Iterator[SingleReports | Message]:
+    """Read a file of locally private reports, those that come one to a message many at once."""
+    with _opened(path) as stream:
+        for found, _ in single_reports(stream, survey, chunk_bytes=READ_BYTES):
+            yield found
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
     """A report file to read from; an empty one, or one that cannot be read, raises."""
