@@ -13,6 +13,7 @@ _PAGE = Path(__file__).with_name("README.md")
 _TOPICS = (
     "histogram",
     "streaming",
+    "readers",
     "client",
     "distributed",
     "encoding",

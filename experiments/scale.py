@@ -18,11 +18,14 @@ from experiments.page import say
 from fedassay import Exact, Examples, Grid, Hierarchy, Polya, Survey, SystemRandomness, Tally
 from fedassay.client import OPEN_POLICY, Answer, answer
 from fedassay.engines.bulk_tally import BulkBuilder
-from fedassay.engines.report_files import collect
+from fedassay.engines.report_files import collect, read_singles
+from fedassay.engines.single_reports import SingleReports
 from fedassay.mechanisms import AnyMechanism, Privacy, RandomizedResponse
+from fedassay.mechanisms.shuffled_promise import ShuffledPromise
 from fedassay.secagg import Named, SecAggClient, SecAggServer, Terms
 from fedassay.secagg.layout import vector_of
 from fedassay.secagg.server import Outgoing
+from fedassay.shuffler import Shuffler
 from fedassay.tally import TallyBuilder
 from fedassay.wire import decode, encode
 
@@ -47,7 +50,8 @@ class Cost:
 def survey_of(privacy: Privacy, minimum: int = 2) -> Survey:
     """One flat level, so that models differ in nothing else."""
     mechanism: AnyMechanism = Exact()
-    if privacy is Privacy.LOCAL:
+    mixes = privacy is Privacy.SHUFFLED
+    if privacy.is_local:
         mechanism = RandomizedResponse(Fraction(4), CELLS)
     elif privacy is not Privacy.SECURE:
         mechanism = Polya(Fraction(1), 1, privacy.noise_shares(minimum))
@@ -58,6 +62,8 @@ def survey_of(privacy: Privacy, minimum: int = 2) -> Survey:
         mechanisms=(mechanism,),
         minimum_reports=minimum,
         smallest_cell=0,
+        # What every report promises alone, so that any crowd will do: costs depend on none of it.
+        shuffled=ShuffledPromise(Fraction(4), Fraction(1, 10**8)) if mixes else None,
     )
 
 
@@ -146,6 +152,34 @@ def local_cost(clients: int) -> Cost:
     return Cost(theirs.seconds / _ANSWERS, each, 0.0, ours.seconds, held)
 
 
+def shuffled_cost(clients: int) -> Cost:
+    """The same reports, mixed into one batch first; shuffler and server together."""
+    survey = survey_of(Privacy.SHUFFLED)
+    theirs, ours = Clock(), Clock()
+    for _ in range(_ANSWERS):
+        with theirs:
+            answered(survey)
+    with tempfile.TemporaryDirectory() as folder:
+        inbox = Path(folder) / "inbox.fa"
+        write_singles(inbox, survey, clients)
+        with ours:
+            _mixed(inbox, survey)
+        tracemalloc.start()
+        _mixed(inbox, survey)
+        held = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        each = inbox.stat().st_size / clients
+    return Cost(theirs.seconds / _ANSWERS, each, 0.0, ours.seconds, held)
+
+
+def _mixed(inbox: Path, survey: Survey) -> Tally:
+    shuffler = Shuffler(survey)
+    for found in read_singles(inbox, survey):
+        if isinstance(found, SingleReports):
+            shuffler.add_singles(found.ids, found.level_of, found.rows)
+    return Tally.of(survey, shuffler.batch())
+
+
 def site_cost(clients: int) -> Cost:
     """Reports with the whole noise, added one by one; a few answers under many ids."""
     survey = survey_of(Privacy.SITE)
@@ -231,4 +265,6 @@ def measure(*, quick: bool) -> list[Model]:
     models.append(Model("site", {size: site_cost(size) for size in sites}))
     say("local")
     models.append(Model("local", {size: local_cost(size) for size in singles}))
+    say("shuffled")
+    models.append(Model("shuffled", {size: shuffled_cost(size) for size in singles}))
     return models

@@ -42,7 +42,7 @@ def page(models: list[Model]) -> Iterator[str]:
     yield (
         "None of it grows with the crowd: secure and distributed privacy run in cohorts of "
         f"{cohort} ([why](adr/0024-cohorts-of-cohorts.md)), and the others send one report and "
-        "hear nothing. Under local privacy every row is a report of its own."
+        "hear nothing. Under local and shuffled privacy every row is a report of its own."
     )
     yield "## The server"
     yield markdown_table(
@@ -60,7 +60,8 @@ def page(models: list[Model]) -> Iterator[str]:
         "Rounds of cohorts need nothing of each other, so any number of machines share them; so do "
         "report files, whose tallies `fedassay merge` puts together. Memory is of one machine that "
         "does all of it: of cohorts the messages of one round at a time; of local reports 16 bytes "
-        "for each id to check it, the same again to write the tally, and the chunk that is read. "
+        "for each id to check it, the same again to write the tally, and the chunk that is read; "
+        "a shuffler keeps all rows besides, since it passes on nothing before it has them. "
         "Of sites the counts are kept by name for as long as they are a million in all."
     )
     yield "## What cohorts cost in noise"

@@ -28,8 +28,8 @@ ABOUT = {
     "answers. *DPAUC* (Sun et al. 2022, arXiv 2208.12294) protects labels alone; ours protects "
     "rows, scores and all.",
     "Our two steps and one, ε = 1": "Our own survey in one step, under distributed privacy. Two "
-    "steps put cells where ROC AUC needs them, and read the rest of the curve from a first survey "
-    "with a fifth of epsilon: whoever wants the curve more than the one figure asks in one step.",
+    "steps put up to 160 cells where scores lie; where these spread evenly one step, with more "
+    "of them, may have the finer curve: whoever wants that more than the one figure asks once.",
 }
 
 

@@ -6,8 +6,10 @@ two runs over the same inbox write the same bytes, and no random order has to be
 """
 
 import hashlib
+from collections.abc import Mapping
 
 import numpy as np
+import numpy.typing as npt
 
 from fedassay.errors import (
     ReportDuplicate,
@@ -16,6 +18,7 @@ from fedassay.errors import (
     SurveyMismatch,
     TooFewReports,
 )
+from fedassay.examples import IntArray
 from fedassay.mechanisms import Privacy
 from fedassay.mechanisms.base import Rows
 from fedassay.report_ids import GrowingIds, ReportIds
@@ -68,6 +71,20 @@ class Shuffler:
             )
         self._ids.add(message.report_id)
         self._rows[message.level].append(message.rows)
+
+    def add_singles(
+        self, ids: npt.NDArray[np.bytes_], level_of: IntArray, rows: Mapping[int, Rows]
+    ) -> int:
+        """Take reports that came one to a message and were checked; how many came twice.
+
+        `rows` holds those of each level in the order of `ids`.
+        """
+        is_new = self._ids.add_new(ids)
+        for level, own in rows.items():
+            new = own[is_new[level_of == level]]
+            if len(new):
+                self._rows[level].append(new)
+        return len(ids) - int(is_new.sum())
 
     def batch(self) -> tuple[Block, ...]:
         """All reports of each level, sorted; raises `TooFewReports` below the minimum.

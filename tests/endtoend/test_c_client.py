@@ -3,6 +3,7 @@
 import json
 import math
 import random
+import re
 from fractions import Fraction
 from io import BytesIO
 from pathlib import Path
@@ -527,10 +528,15 @@ def test_each_row_answers_one_of_two_surveys_from_c() -> None:
     assert counted == 40
 
 
-def test_the_readme_names_every_file_and_every_option() -> None:
+def test_readme_and_makefile_name_every_file_and_every_option() -> None:
     readme = (CLIENT / "README.md").read_text()
     files = [path.name for path in CLIENT.iterdir() if path.suffix in (".c", ".h")]
     assert [name for name in files if f"`{name}`" not in readme] == []
+    parts = re.search(r"^PARTS := (.*)$", (CLIENT / "Makefile").read_text(), re.MULTILINE)
+    assert parts is not None
+    assert {f"{part}.c" for part in parts[1].split()} | {"report.c"} == {
+        name for name in files if name.endswith(".c")
+    }
     source = (CLIENT / "report.c").read_text()
     for option in ("--largest-epsilon", "--smallest-cohort", "--model-digest", "--client-id"):
         assert option in readme

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 import fedassay
@@ -52,19 +51,6 @@ def test_a_reference_of_two_models_comes_in_the_order_of_their_names() -> None:
 def test_a_reference_of_other_models_is_refused(given: Any) -> None:
     with pytest.raises(SettingInvalid, match=r"scores by the names a and b\); found"):
         as_references(given, ("a", "b"))
-
-
-def test_a_reference_moves_the_edges_of_both_models_to_where_their_scores_lie() -> None:
-    """Nine in ten of the first model's public scores are below 0.01, none of the second's is."""
-    rng = np.random.default_rng(0)
-    low = np.where(rng.random(4000) < 0.9, 0.01 * rng.random(4000), rng.random(4000))
-    reference = (rng.random(4000) < 0.3, {"a": low, "b": 0.5 + 0.5 * rng.random(4000)})
-    survey = fedassay.new_survey(
-        paired=True, privacy="distributed", epsilon=4, clients=4000, reference=reference
-    )
-    assert survey.pair is not None
-    first, second = survey.pair.first.edges, survey.pair.second.edges
-    assert (first < 0.01).sum() > (second < 0.01).sum()
 
 
 def test_columns_of_two_models_go_by_name_in_a_file() -> None:

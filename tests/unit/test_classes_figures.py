@@ -63,18 +63,13 @@ def test_where_no_class_ever_occurs_the_pooled_area_says_so() -> None:
     assert "positive" in micro.reason
 
 
-def test_a_row_of_the_confusion_matrix_with_too_few_in_all_tells_nothing() -> None:
+def test_shares_of_the_confusion_matrix_are_of_all_rows() -> None:
     counts = np.array([[1.0, 2.0, 30.0, 40.0], np.zeros(4)])
-    tables = replace(
-        of_histograms(),
-        names=("a", "b"),
-        confusion=ScoreHistogram(np.arange(5) / 4, counts),
-        smallest_cell=10,
-    )
-    found = confusion_matrix(tables)
+    confusion = ScoreHistogram(np.arange(5) / 4, counts)
+    found = confusion_matrix(replace(of_histograms(), names=("a", "b"), confusion=confusion))
     assert isinstance(found, ConfusionMatrix)
     assert repr(found) == "<ConfusionMatrix: 2 classes>"
-    assert [each.is_available for row in found.shares for each in row] == [False, False, True, True]
+    assert [each.value for row in found.shares for each in row] == pytest.approx(counts[0] / 73.0)
 
 
 def test_beyond_the_most_classes_nobody_is_asked_who_is_taken_for_whom(

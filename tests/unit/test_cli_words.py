@@ -229,10 +229,11 @@ def test_a_simulation_of_two_models_writes_a_folder(tmp_path: Path) -> None:
 
 
 def test_alarms_of_a_history_are_told_in_sentences(tmp_path: Path) -> None:
-    """Events become half as many after the sixth month."""
-    for month in range(1, 11):
-        positives = 400 if month < 7 else 200
+    """Events become a tenth as many after the third month."""
+    for month in range(1, 5):
+        positives = 400 if month < 4 else 40
         counted([[500, 500], [0, positives]]).save(tmp_path / f"2026-{month:02}.json")
     result = RUNNER.invoke(app, ["track", "show", str(tmp_path), "--metric", "prevalence"])
     assert result.exit_code == 0, result.output
-    assert "2026-07" in result.output.partition("2026-10")[2]
+    assert "prevalence" in result.output.partition("2026-04")[2]
+    assert "2026-04" in result.output.partition("2026-04")[2]

@@ -25,3 +25,11 @@ def test_the_first_design_is_the_one_that_a_survey_takes() -> None:
 def test_exact_sums_share_nothing() -> None:
     (only,) = design_costs(SurveyRequest(clients=100), NAMES)
     assert (only.design, only.draws_one_part) == (ClassDesign.EVERY, False)
+
+
+def test_few_clients_are_not_asked_to_draw_one_part_each() -> None:
+    for clients, designs in ((2, {"every", "own"}), (20_000, {"every", "own", "drawn"})):
+        request = SurveyRequest(
+            privacy=Privacy.DISTRIBUTED, epsilon=Fraction(1), clients=clients, examples=20_000
+        )
+        assert {each.design.value for each in design_costs(request, NAMES)} == designs

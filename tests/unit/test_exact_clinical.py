@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.metrics import average_precision_score, roc_auc_score
 
 from fedassay import Examples
 from fedassay.errors import SettingInvalid
+from fedassay.metrics import exact_clinical, logistic
 from fedassay.metrics.exact_clinical import SortedRows, at_goal
 from fedassay.metrics.exact_rows import row_metrics
 from tests import oracles
@@ -19,7 +21,13 @@ def calibrated_badly(rows: int = 3000) -> Table:
     return Table((rng.random(rows) < 0.1 + 0.6 * scores).astype(np.int64), scores)
 
 
-def test_calibration_of_rows_is_scipys_and_numpys() -> None:
+@pytest.mark.parametrize("piece", [2**15, 16])
+def test_calibration_of_rows_is_scipys_and_numpys(
+    piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sums over all rows at once, and in pieces."""
+    for module in (exact_clinical, logistic):
+        monkeypatch.setattr(module, "_PIECE", piece)
     table = calibrated_badly()
     found = row_metrics(Examples(*table), ())
     for name, value in oracles.weak_calibration(table).items():
@@ -72,3 +80,12 @@ def test_a_goal_has_a_name() -> None:
     rows = SortedRows(np.array([0.5]), np.array([0.0, 1.0]), np.array([0.0, 1.0]))
     with pytest.raises(SettingInvalid, match="a goal is one of"):
         at_goal(rows, "recall@0.5")
+
+
+def test_zeros_of_either_sign_and_ends_are_equal_scores_as_scikit_learn_has_them() -> None:
+    scores = np.array([-0.0, 0.0, 1.0, 5e-324, 0.0, -0.0, 1.0, 1.0 - 2**-53, 0.5, 0.5])
+    labels = np.array([0, 1, 1, 0, 0, 1, 0, 1, 1, 0])
+    found = row_metrics(Examples(labels, scores), ())
+    assert found["roc_auc"] == pytest.approx(roc_auc_score(labels, scores), abs=1e-15)
+    expected = average_precision_score(labels, scores)
+    assert found["average_precision"] == pytest.approx(expected, abs=1e-15)

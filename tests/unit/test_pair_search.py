@@ -15,7 +15,7 @@ from fedassay.pair_levels import PairLevels
 from fedassay.planning.forecast import forecast_one, model_for
 from fedassay.planning.pair_gain import PairGain, _apart, pair_gain
 from fedassay.planning.pair_model import pair_models
-from fedassay.planning.pair_search import design_pair, expected_pair
+from fedassay.planning.pair_search import _pairs, design_pair, expected_pair
 from fedassay.planning.request import Steps, SurveyRequest
 from fedassay.planning.search import quick_design
 from fedassay.survey import Survey
@@ -139,3 +139,13 @@ def test_under_local_privacy_two_surveys_have_half_of_the_rows_each() -> None:
     one = forecast_one(quick_design(half).survey, model_for(half), metric="roc_auc", clients=1000.0)
     apart = _apart(asked, pair_models(asked, None)[0], "roc_auc")
     assert apart == pytest.approx(one.half_width * 2**0.5)
+
+
+def test_public_rows_move_the_edges_of_each_model_to_where_its_scores_lie() -> None:
+    """Nine in ten of the first model's public scores are below 0.01, none of the second's is."""
+    rng = np.random.default_rng(0)
+    low = np.where(rng.random(4000) < 0.9, 0.01 * rng.random(4000), rng.random(4000))
+    labels = rng.random(4000) < 0.3
+    references = Examples(labels, low), Examples(labels, 0.5 + 0.5 * rng.random(4000))
+    (grid,) = _pairs(request(Privacy.LOCAL, 5), ("a", "b"), references, 16)
+    assert (grid.first.edges < 0.01).sum() > (grid.second.edges < 0.01).sum()

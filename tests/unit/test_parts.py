@@ -25,7 +25,8 @@ from fedassay.group_names import GroupNames
 from fedassay.mechanisms import Unit, UnitKind
 from fedassay.tables import parts as table_parts_module
 from fedassay.tables.columns import Columns
-from fedassay.tables.parts import PartCounter, table_parts
+from fedassay.tables.parts import PartCounter, count_in_threads, table_parts
+from fedassay.tables.reading import count_survey_file
 from tests.surveys import flat_survey, local_pair, local_survey
 
 SURVEY = flat_survey(Grid.uniform(4))
@@ -168,3 +169,30 @@ def test_surveys_that_need_all_rows_at_once_are_refused() -> None:
     for survey in (patients, local_pair()[0]):
         with pytest.raises(SettingInvalid, match="all rows of a table at once"):
             PartCounter.of(survey, Columns(patient="id"))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_threads_count_what_one_reader_counts_and_tell_what_it_tells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    monkeypatch.setattr(table_parts_module, "_THREAD_ROWS", 6)
+    monkeypatch.setattr(table_parts_module, "_WHOLE_BYTES", 0)
+    monkeypatch.setattr(table_parts_module, "cpu_count", lambda: workers)
+    told: list[int] = []
+    path = write(tmp_path / "t.parquet", row_group_size=3)
+    counts = count_in_threads(path, Columns(), SURVEY, progress=told.append)
+    assert counts.tolist() == by_hand()
+    assert sum(told) == len(SCORES)
+    bad = tmp_path / "bad.parquet"
+    scores = np.where(np.arange(20) == 13, 1.5, SCORES)
+    pq.write_table(pa.table({"score": scores, "label": LABELS}), bad, row_group_size=3)
+    with pytest.raises(ScoreOutOfRange, match=r"bad\.parquet: scores must lie in") as alone:
+        count_survey_file(bad, Columns(), SURVEY)
+    with pytest.raises(ScoreOutOfRange) as together:
+        count_in_threads(bad, Columns(), SURVEY)
+    assert str(together.value) == str(alone.value)
+    mixed = write(tmp_path / "mixed.parquet", labels=[0] * 10 + [-1] * 10, row_group_size=3)
+    with pytest.raises(LabelInvalid, match="one coding"):
+        count_in_threads(mixed, Columns(), SURVEY)
+    with pytest.raises(FileInvalid, match="this is a folder"):
+        count_in_threads(tmp_path, Columns(), SURVEY)

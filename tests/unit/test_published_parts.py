@@ -53,6 +53,13 @@ def test_no_sum_of_hidden_cells_that_others_tell_is_small(seed: int) -> None:
     assert all(known >= 10 for known in sums_known(counts, hidden))
 
 
+def test_a_small_count_on_the_diagonal_does_not_follow_from_accuracy() -> None:
+    counts = np.array([[3, 40, 50], [40, 80, 45], [50, 45, 70]])
+    hidden = hidden_cells(counts, np.zeros(3, dtype=np.bool_), 10)
+    assert np.diag(hidden).sum() >= 2
+    assert all(known >= 10 for known in sums_known(counts, hidden))
+
+
 def test_a_rare_class_is_withheld_with_another_unless_it_never_occurs() -> None:
     for rare, common in product((1, 5, 9), (10, 40)):
         rows = np.array([rare, common, 500])

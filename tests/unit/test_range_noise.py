@@ -53,3 +53,23 @@ def test_a_sum_is_clear_when_it_is_beyond_chance_and_noise() -> None:
     assert range_noise(histogram).is_clear(least + 1e-9, 1, 0, 2)
     assert not range_noise(histogram).is_clear(least - 1e-9, 1, 0, 2)
     assert not range_noise(histogram).is_clear(least + 1e-9, 1, 0, 2, by=6.0)
+
+
+@pytest.mark.parametrize("of_population", [False, True])
+def test_merged_or_not_and_with_a_table_covariances_below_edges_are_the_products(
+    of_population: bool,
+) -> None:
+    generator = np.random.default_rng(6)
+    root = generator.normal(size=(2 * BUCKETS, 2 * BUCKETS))
+    table = generator.uniform(1.0, 9.0, (2, BUCKETS)) if of_population else None
+    noise = DenseNoise(200.0 * np.eye(2 * BUCKETS) + root @ root.T, table)
+    leaves = ScoreHistogram(np.arange(BUCKETS + 1) / BUCKETS, np.ones((2, BUCKETS)), noise)
+    for kept in (np.arange(BUCKETS + 1), np.array([0, 1, 4, 6])):
+        merged = leaves.merge(kept)
+        found = range_noise(merged).covariances
+        assert found is not None
+        for label in (0, 1):
+            weights = np.zeros((len(kept), 2, BUCKETS))
+            for place, edge in enumerate(kept):
+                weights[place, label, :edge] = 1.0
+            np.testing.assert_allclose(found[label], noise.covariances(weights), atol=1e-9)

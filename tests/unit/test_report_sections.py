@@ -4,7 +4,6 @@ from math import nan
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from fedassay import ScoreHistogram
 from fedassay.comparison.side_by_side import compare
@@ -59,7 +58,6 @@ def test_a_forest_without_a_mean_or_without_rows_still_has_a_frame() -> None:
     none = site_effects("roc_auc", {"north": NotEnoughData(reason="few")})
     found = pool_sites(none)
     drawn = forests.forest_figure(none, found)
-    assert "mean over sites" not in drawn.split("<figcaption")[0] or 'class="row"' not in drawn
     assert drawn.count('class="row"') == 0
     assert forests.limits([]) == (0.0, 1.0)
     assert forests.limits([forests.Row("a", nan, Interval(nan, nan), "site")]) == (0.0, 1.0)
@@ -90,11 +88,21 @@ def test_counts_of_nothing_are_drawn_over_all_scores() -> None:
     assert score_reach(ScoreHistogram(EDGES, np.zeros((2, 2)))) == 1.0
 
 
-def test_metrics_of_a_history_share_one_axis_of_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_metrics_of_a_history_share_one_axis_of_time(tmp_path: Path) -> None:
     looks = History({f"2026-{month}": counted([[3, 2], [2, 3]]) for month in (10, 11)})
     path = tmp_path / "history.svg"
     write_history_chart(looks, ["prevalence", "recall@0.5"], [], path)
     text = path.read_text()
     assert text.count("<!-- 2026-10 -->") == 1
+
+
+def test_bins_beyond_the_picture_are_left_out_of_it() -> None:
+    """All but one of 20,001 rows have scores below 0.05, and so ends the picture."""
+    counts = np.zeros((2, 20))
+    counts[:, 0], counts[1, 18] = [19_600.0, 400.0], 1.0
+    rare = ScoreHistogram(np.arange(21) / 20, counts)
+    assert score_reach(rare) == 0.05
+    near = ScoreHistogram(np.arange(21) / 20, np.where(counts > 1.0, counts, 0.0))
+    pages = [calibration_figure(each, None, None) for each in (rare, near)]
+    # The interval and the point of the one bin that there is to see.
+    assert [page.count('class="bin"') for page in pages] == [2, 2]

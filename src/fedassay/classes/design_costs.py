@@ -46,7 +46,7 @@ def design_costs(request: SurveyRequest, names: tuple[str, ...]) -> list[DesignC
         cells = exact_survey(request, names).parts[0].survey.grid.cells
         return [DesignCost(ClassDesign.EVERY, False, cells, 0.0)]
     found = []
-    for design in possible_designs(request):
+    for design in possible_designs(request, len(names)):
         error, grid = smallest_error(request, len(names), design)
         drawn = draws_one_part(request, design)
         found.append(DesignCost(design, drawn, grid.cells, error))

@@ -10,7 +10,8 @@ from fedassay.cli.console import err, progress
 from fedassay.cli.outputs import JsonOption, QuietOption, Voice, check_output
 from fedassay.cli.survey import SurveyArgument
 from fedassay.client import Answer
-from fedassay.engines.report_files import read_messages, report_files, write_answer
+from fedassay.engines.report_files import read_singles, report_files, write_answer
+from fedassay.engines.single_reports import SingleReports
 from fedassay.errors import FedassayError, FileInvalid, ReportDuplicate, ReportMalformed
 from fedassay.shuffler import Shuffler
 from fedassay.survey_json import load_survey
@@ -89,11 +90,14 @@ def take(shuffler: Shuffler, paths: Sequence[Path], advance: Progress) -> tuple[
     repeated, complaints = 0, []
     for path in paths:
         try:
-            for message in read_messages(path, shuffler.survey):
+            for found in read_singles(path, shuffler.survey):
+                if isinstance(found, SingleReports):
+                    repeated += shuffler.add_singles(found.ids, found.level_of, found.rows)
+                    continue
                 try:
-                    shuffler.add(message)
+                    shuffler.add(found)
                 except ReportDuplicate:
-                    repeated += message.reports
+                    repeated += found.reports
         except FedassayError as error:
             complaints.append(f"{path}: {type(error).__name__}: {error}")
         advance(1)

@@ -31,7 +31,8 @@ from fedassay.sites.moment_words import moment_words
 from fedassay.survey import Survey
 from fedassay.tables.columns import columns_of_pair
 from fedassay.tables.counts_file import read_counts
-from fedassay.tables.reading import Columns, Progress, count_patients_file, count_survey_file
+from fedassay.tables.parts import count_in_threads
+from fedassay.tables.reading import Columns, Progress, count_patients_file
 from fedassay.tables.split_rows import count_split_file, splits_rows
 from fedassay.tally import Tally, TallyBuilder
 from fedassay.wire import Message, messages
@@ -70,7 +71,7 @@ def answer_file(
         if counted is not None:
             counted(kept)
     else:
-        counts = count_survey_file(path, columns, survey, progress=progress)
+        counts = count_in_threads(path, columns, survey, progress=progress)
     return answer_counts(
         survey,
         counts,
@@ -131,6 +132,13 @@ def read_messages(path: Path, *surveys: Survey) -> Iterator[Message]:
     """Read a report file, message by message; each size is checked before it is read."""
     with _opened(path) as stream:
         yield from messages(stream, *surveys)
+
+
+def read_singles(path: Path, survey: Survey) -> Iterator[SingleReports | Message]:
+    """Read a file of locally private reports, those that come one to a message many at once."""
+    with _opened(path) as stream:
+        for found, _ in single_reports(stream, survey, chunk_bytes=READ_BYTES):
+            yield found
 
 
 @contextmanager

@@ -57,14 +57,35 @@ def fit_gaps(features: FloatArray, scores: FloatArray, counts: FloatArray) -> Fl
     >>> fit_gaps(hats(scores, nodes), scores, np.array([[6.0, 5.0], [4.0, 5.0]])).round(3).tolist()
     [0.2, -0.1]
     """
-    normal = (features * counts.sum(axis=0)) @ features.T
+    return solve_gaps(*gap_equations(features, scores, counts))
+
+
+def gap_equations(
+    features: FloatArray, scores: FloatArray, counts: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The normal equations of the gaps, which add up over scores: matrix and right side.
+
+    >>> scores, nodes = np.array([0.2, 0.6]), np.array([0.2, 0.6])
+    >>> counts = np.array([[6.0, 5.0], [4.0, 5.0]])
+    >>> [each.tolist() for each in gap_equations(hats(scores, nodes), scores, counts)]
+    [[[10.0, 0.0], [0.0, 10.0]], [2.0, -1.0]]
+    """
+    totals = counts.sum(axis=0)
+    return (features * totals) @ features.T, features @ (counts[1] - totals * scores)
+
+
+def solve_gaps(normal: FloatArray, right: FloatArray) -> FloatArray | None:
+    """The gaps at the nodes; None where nothing tells them apart.
+
+    >>> solve_gaps(np.array([[2.0]]), np.array([1.0])).tolist()
+    [0.5]
+    """
     sizes = np.sqrt(np.maximum(np.diag(normal), 0.0))
     if not (sizes > 0.0).all():
         return None
     if not np.linalg.eigvalsh(normal / sizes / sizes[:, None])[0] > _SINGULAR:
         return None
-    gaps: FloatArray = np.linalg.solve(normal, features @ (counts[1] - counts.sum(axis=0) * scores))
-    return gaps
+    return np.asarray(np.linalg.solve(normal, right), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)

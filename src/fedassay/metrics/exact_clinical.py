@@ -8,13 +8,14 @@ import numpy as np
 from fedassay.errors import SettingInvalid
 from fedassay.estimate import NotEnoughData
 from fedassay.examples import FloatArray
-from fedassay.metrics.calibration_curve import NODES, fit_gaps, hats, place_nodes
+from fedassay.metrics.calibration_curve import NODES, gap_equations, hats, place_nodes, solve_gaps
 from fedassay.metrics.clinical_thresholds import PER
 from fedassay.metrics.gap_law import Figure, figure_of
 from fedassay.metrics.log_odds import log_odds
 from fedassay.metrics.weak_calibration import IN_THE_LARGE, INTERCEPT_AND_SLOPE
 
 _ROUNDING = 1e-9
+_PIECE = 2**16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,8 +56,12 @@ def calibration_of_rows(rows: SortedRows) -> dict[str, float | None]:
         "oe_ratio": float(counts[1].sum()) / expected if expected > 0.0 else None,
     }
     gaps = _gaps(scores, counts)
+    order = np.argsort(gaps)
+    gaps, totals = gaps[order], totals[order]
     figures = {"ici": Figure.MEAN, "e50": Figure.HALF, "e90": Figure.MOST, "emax": Figure.LARGEST}
-    return values | {name: figure_of(gaps, totals, figure) for name, figure in figures.items()}
+    return values | {
+        name: figure_of(gaps, totals, figure, is_sorted=True) for name, figure in figures.items()
+    }
 
 
 def clinical_at_threshold(
@@ -131,8 +136,16 @@ def _gaps(scores: FloatArray, counts: FloatArray) -> FloatArray:
     """The distance of the calibration curve from each score."""
     totals = counts.sum(axis=0)
     for wanted in range(NODES, 0, -1):
-        features = hats(scores, place_nodes(scores, totals, wanted))
-        gaps = fit_gaps(features, scores, counts)
+        nodes = place_nodes(scores, totals, wanted)
+        normal, right = np.zeros((len(nodes), len(nodes))), np.zeros(len(nodes))
+        # Hats of all rows at once would be the largest thing in memory.
+        for start in range(0, len(scores), _PIECE):
+            here = slice(start, start + _PIECE)
+            more, beside = gap_equations(hats(scores[here], nodes), scores[here], counts[:, here])
+            normal += more
+            right += beside
+        gaps = solve_gaps(normal, right)
         if gaps is not None:
-            return np.abs(gaps @ features)
+            # A sum of hats is the line through its nodes.
+            return np.abs(np.interp(scores, nodes, gaps))
     return np.zeros_like(scores)

@@ -17,6 +17,7 @@ from fedassay.estimate import NotEnoughData
 from fedassay.examples import FloatArray
 
 _STEPS = 100
+_PIECE = 2**15
 _SETTLED = 1e-20
 _ROUNDED = 1e-12
 _STEEPEST = 60.0
@@ -105,9 +106,15 @@ class _State:
         shift: FloatArray,
     ) -> "_State | None":
         """None where the information is not positive: nothing is known there."""
-        p = probabilities(shift + parameters @ features)
-        slope = features @ (counts[1] - totals * p)
-        information = (features * (totals * p * (1.0 - p))) @ features.T
+        p = np.empty(features.shape[1])
+        slope, information = np.zeros(len(features)), np.zeros((len(features), len(features)))
+        # In pieces that stay in the processor's cache: many rows at once cost three times as long.
+        for start in range(0, len(p), _PIECE):
+            here = slice(start, start + _PIECE)
+            own, all_here = features[:, here], totals[here]
+            p[here] = likely = probabilities(shift[here] + parameters @ own)
+            slope += own @ (counts[1, here] - all_here * likely)
+            information += (own * (all_here * likely * (1.0 - likely))) @ own.T
         sizes = np.sqrt(np.maximum(np.diag(information), 0.0))
         if not (sizes > _NOTHING).all():
             return None

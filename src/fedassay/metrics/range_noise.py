@@ -12,6 +12,7 @@ import numpy as np
 
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
+from fedassay.noise import DenseNoise, MergedNoise, NoiseModel
 
 _MOST_BUCKETS = 2**9
 FEW = 16.0
@@ -66,13 +67,21 @@ def range_noise(histogram: ScoreHistogram) -> RangeNoise:
     each_sd, buckets = cell_noise_sd(histogram), histogram.buckets
     if histogram.noise.is_zero or buckets > _MOST_BUCKETS:
         return RangeNoise(each_sd, None)
-    below = np.tri(buckets + 1, buckets, -1)
-    forms = []
-    for label in (0, 1):
-        weights = np.zeros((buckets + 1, 2, buckets))
-        weights[:, label] = below
-        forms.append(histogram.noise.covariances(weights))
+    forms = [_below(histogram.noise, label, buckets) for label in (0, 1)]
     return RangeNoise(each_sd, np.stack(forms))
+
+
+def _below(noise: NoiseModel, label: int, buckets: int) -> FloatArray:
+    """Covariances of one class's counts below any two edges, edge x edge."""
+    if isinstance(noise, DenseNoise):
+        return noise.below(label)
+    if isinstance(noise, MergedNoise) and isinstance(noise.base, DenseNoise):
+        edges = np.append(0, np.cumsum(noise.sizes))
+        at_edges: FloatArray = noise.base.below(label)[np.ix_(edges, edges)]
+        return at_edges
+    weights = np.zeros((buckets + 1, 2, buckets))
+    weights[:, label] = np.tri(buckets + 1, buckets, -1)
+    return noise.covariances(weights)
 
 
 def cell_noise_sd(histogram: ScoreHistogram) -> float:

@@ -38,6 +38,7 @@ _SMALLEST_EPSILON = Fraction(1, 1000)
 _LARGEST_EPSILON = CEILING
 _ROUNDS = 6
 _SETTLED = 0.01
+_NEARLY = 0.002
 _MANY = 1e9
 
 
@@ -193,8 +194,8 @@ def _smallest(
     def misses(shape: SurveyDesign, number: float) -> bool:
         return excess(shape, number) > 0.0
 
-    def enough(shape: SurveyDesign, low: float) -> float:
-        return _crossing(lambda number: excess(shape, number), low, within)
+    def enough(shape: SurveyDesign, low: float, *, nearly: float = _NEARLY) -> float:
+        return _crossing(lambda number: excess(shape, number), low, within, nearly)
 
     number, best = min(max(within.start, within.smallest), within.largest), inf
     steps, shape = None, None
@@ -207,7 +208,7 @@ def _smallest(
                 break
             number = min(within.largest, within.step * number)
             continue
-        least = enough(shape, within.smallest)
+        least = enough(shape, within.smallest, nearly=_SETTLED / 2.0)
         settled = abs(least - number) <= _SETTLED * number
         best = least if settled else min(best, least)
         number = least
@@ -227,17 +228,19 @@ def _smallest(
     return number
 
 
-def _crossing(excess: Callable[[float], float], low: float, within: _Range) -> float:
+def _crossing(
+    excess: Callable[[float], float], low: float, within: _Range, nearly: float = _NEARLY
+) -> float:
     """Where a falling error meets its target, from above; errors fall like powers of numbers.
 
-    Regula falsi in logarithms, halved where one end stays (Illinois).
+    Regula falsi in logarithms, halved where one end stays (Illinois), to a share of `nearly`.
     """
     high = within.largest
     above, below = excess(low), excess(high)
     if above <= 0.0:
         return low
     kept = 0
-    while high > low * 1.002 + within.whole:
+    while high > low * (1.0 + nearly) + within.whole:
         # With hardly any clients there is no answer, and no finite error.
         share = above / (above - below) if above < inf else 0.5
         middle = low * (high / low) ** min(max(share, 0.01), 0.99)

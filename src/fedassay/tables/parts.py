@@ -7,12 +7,14 @@ travels as a value, not as an exception: a scheduler would try again what cannot
 """
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import accumulate
 from operator import add
-from os import PathLike
+from os import PathLike, cpu_count
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 
@@ -24,13 +26,16 @@ from fedassay.survey import Survey
 from fedassay.survey_cells import count_rows
 from fedassay.tables.columns import Columns, columns_of_pair
 from fedassay.tables.groups import columns_for
-from fedassay.tables.reading import survey_batches
-from fedassay.tables.sources import is_csv, reading
+from fedassay.tables.reading import count_survey_file, survey_batches
+from fedassay.tables.sources import Progress, is_csv, reading
 from fedassay.tables.split_rows import splits_rows
 from fedassay.tables.values import LabelReader
 
 PART_ROWS = 2**22
 """Row groups of a Parquet file are gathered until a part has about so many rows."""
+_THREAD_ROWS = 2**20
+"""Threads cost less to start than tasks of a cluster."""
+_MOST_THREADS = 8
 _WHOLE_BYTES = 2**23
 """Smaller files are one part, without a look at their row groups."""
 
@@ -117,13 +122,53 @@ class PartCounter:
         return reduce(add, counted, self.none).checked(self.columns)
 
 
-def table_parts(paths: Iterable[str | PathLike[str]]) -> list[TablePart]:
+def table_parts(
+    paths: Iterable[str | PathLike[str]], *, part_rows: int | None = None
+) -> list[TablePart]:
     """The parts of a table: of files, and of all tables in folders, by name.
 
     Names that begin with a dot or an underscore are what other programs leave beside tables.
     """
-    pieces = [piece for path in paths for file in _files(Path(path)) for piece in _pieces(file)]
+    rows = PART_ROWS if part_rows is None else part_rows
+    files = [file for path in paths for file in _files(Path(path))]
+    pieces = [piece for file in files for piece in _pieces(file, rows)]
     return [TablePart(number, *piece) for number, piece in enumerate(pieces)]
+
+
+def count_in_threads(
+    path: Path, columns: Columns, survey: Survey, *, progress: Progress | None = None
+) -> IntArray:
+    """As `reading.count_survey_file`, with the row groups of a large Parquet file side by side.
+
+    Memory does not grow with rows: each thread holds one batch, and one sum.
+    """
+    parts = table_parts([path], part_rows=_THREAD_ROWS) if path.is_file() else []
+    threads = min(cpu_count() or 1, len(parts), _MOST_THREADS)
+    if threads < 2:
+        return count_survey_file(path, columns, survey, progress=progress)
+    counter, todo, turn = PartCounter.of(survey, columns), iter(parts), Lock()
+
+    def work() -> PartCount:
+        total = counter.none
+        while total.trouble is None:
+            with turn:
+                part = next(todo, None)
+            if part is None:
+                break
+            counted = counter(part)
+            total += counted
+            with turn:
+                if progress is not None:
+                    progress(int(counted.counts.sum()))
+        return total
+
+    with ThreadPoolExecutor(threads) as pool:
+        counted = [each.result() for each in [pool.submit(work) for _ in range(threads)]]
+    try:
+        return counter.total(counted)
+    except FedassayError:
+        # What is wrong is told by one reader, which knows how many rows lie before it.
+        return count_survey_file(path, columns, survey)
 
 
 def _files(path: Path) -> list[Path]:
@@ -144,8 +189,8 @@ def _files(path: Path) -> list[Path]:
     return found
 
 
-def _pieces(path: Path) -> Iterator[tuple[Path, tuple[int, ...] | None]]:
-    """A file as a whole, or its row groups in runs of about `PART_ROWS` rows."""
+def _pieces(path: Path, part_rows: int) -> Iterator[tuple[Path, tuple[int, ...] | None]]:
+    """A file as a whole, or its row groups in runs of about so many rows."""
     with reading(path):
         if is_csv(path) or path.stat().st_size < _WHOLE_BYTES:
             yield path, None
@@ -157,6 +202,6 @@ def _pieces(path: Path) -> Iterator[tuple[Path, tuple[int, ...] | None]]:
         rows = [found.row_group(group).num_rows for group in range(found.num_row_groups)]
     runs: dict[int, list[int]] = {}
     for group, before in enumerate(accumulate(rows[:-1], initial=0)):
-        runs.setdefault(before // PART_ROWS, []).append(group)
+        runs.setdefault(before // part_rows, []).append(group)
     for run in runs.values():
         yield path, tuple(run)
