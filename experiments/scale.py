@@ -233,7 +233,8 @@ class Model:
         last = self.measured[max(self.measured)].server_seconds
         if self.cohort is not None:
             return last * clients / self.cohort
-        growth = (clients / max(self.measured)) ** self.time_exponent
+        # Every report is read: an exponent below one is the noise of a busy machine.
+        growth = (clients / max(self.measured)) ** max(1.0, self.time_exponent)
         return float(last * growth)
 
     def server_bytes(self, clients: int) -> float:

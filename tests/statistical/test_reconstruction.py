@@ -60,7 +60,7 @@ def test_no_label_is_guessed_more_often_than_epsilon_allows(
     privacy: Privacy, epsilon: Fraction
 ) -> None:
     survey = survey_of(privacy, epsilon, None)
-    changed = 1 if privacy is Privacy.LOCAL else 2
+    changed = 1 if privacy.is_local else 2
     bound = 1.0 / (1.0 + exp(-changed * float(epsilon)))
     assert most_right(survey) == pytest.approx(bound)
     found = reconstruct(survey, sample(), trials=TRIALS, seed=1)

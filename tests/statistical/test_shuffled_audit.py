@@ -74,7 +74,9 @@ def audited(says_a: tuple[int, int]) -> Audit:
 def audit(oracle: Oracle, reports: int = REPORTS) -> Audit:
     """Shuffled batches of so many reports."""
     share, hit = float(oracle.blanket.share), float(oracle.blanket.hit)
-    messages = share * (reports - 1) + 1.0
+    # Bits that are not one's own are noise in every report, whatever its input.
+    noisy = 1.0 if isinstance(oracle, UnaryEncoding) else share
+    messages = noisy * (reports - 1) + 1.0
     beyond = expm1(float(EPSILON)) * share * hit * messages / (1.0 - share)
     says = []
     for seed, own in ((1, A), (2, B)):
@@ -95,8 +97,8 @@ def test_batches_at_the_minimum_keep_their_promise_and_come_near_it(
     assert local > EPSILON
     found = audit(make(local))
     assert found.lower <= float(delta)
-    # At full size the bound is seen to be no more than some times too cautious.
-    if BATCHES >= 1_000_000 and delta == Fraction(1, 1000):
+    # At full size the bound of responses is seen to be no more than some times too cautious.
+    if BATCHES >= 1_000_000 and kind == "grr" and delta == Fraction(1, 1000):
         assert found.likely >= float(delta) / 20.0
 
 

@@ -33,7 +33,8 @@ def draw(plan: Plan, path: Path) -> list[str]:
 @pytest.mark.usefixtures("_few_points")
 def test_a_picture_is_drawn_for_every_privacy_model(plan: Plan, tmp_path: Path) -> None:
     said = draw(plan, tmp_path / "plan.svg")
-    assert said == ["drawing secure", "drawing distributed", "drawing local"]
+    models = ("secure", "distributed", "local", "shuffled")
+    assert said == [f"drawing {model}" for model in models]
     assert "<svg" in (tmp_path / "plan.svg").read_text()
 
 

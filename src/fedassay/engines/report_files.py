@@ -31,8 +31,7 @@ from fedassay.sites.moment_words import moment_words
 from fedassay.survey import Survey
 from fedassay.tables.columns import columns_of_pair
 from fedassay.tables.counts_file import read_counts
-from fedassay.tables.parts import count_in_threads
-from fedassay.tables.reading import Columns, Progress, count_patients_file
+from fedassay.tables.reading import Columns, Progress, count_patients_file, count_survey_file
 from fedassay.tables.split_rows import count_split_file, splits_rows
 from fedassay.tally import Tally, TallyBuilder
 from fedassay.wire import Message, messages
@@ -71,7 +70,7 @@ def answer_file(
         if counted is not None:
             counted(kept)
     else:
-        counts = count_in_threads(path, columns, survey, progress=progress)
+        counts = count_survey_file(path, columns, survey, progress=progress)
     return answer_counts(
         survey,
         counts,

@@ -68,8 +68,8 @@ def _by_score(examples: Examples) -> tuple[FloatArray, FloatArray]:
     As whole numbers the patterns of doubles from 0 rise with them; up to 1 their first two bits
     are 0, so that a label fits behind the last.
     """
-    # Adding 0 makes a zero of -0, whose first bit is 1.
-    keys = (examples.scores + 0.0).view(np.uint64)
+    keys = examples.scores.copy().view(np.uint64)
+    # The sign of -0 goes out at the top.
     keys <<= 1
     keys |= examples.labels
     keys.sort()
