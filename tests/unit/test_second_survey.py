@@ -50,11 +50,13 @@ def first_of(request: SurveyRequest, examples: Examples) -> tuple[Survey, Tally]
 
 
 @pytest.mark.parametrize("privacy", PRIVATE)
+@pytest.mark.parametrize("thresholds", [(), (0.0003, 0.001)])
 def test_both_surveys_together_spend_what_was_announced_to_the_last_digit(
-    privacy: Privacy,
+    privacy: Privacy, thresholds: tuple[float, ...]
 ) -> None:
-    first, tally = first_of(asked(privacy, epsilon=Fraction(7, 9)), crowded())
-    second = second_survey(first, tally)
+    request = asked(privacy, epsilon=Fraction(7, 9), thresholds=thresholds)
+    first, tally = first_of(request, crowded())
+    second = second_survey(first, tally, thresholds=thresholds)
     check_pair(first, second)
     assert first.epsilon is not None
     assert second.epsilon is not None
@@ -263,3 +265,30 @@ def test_a_second_survey_like_another_follows_a_first_of_two() -> None:
         SettingInvalid, match=r"follows a first of two; found another\. Use steps=2"
     ):
         second_like(second, replace(first, step=None))
+
+
+def test_asked_thresholds_have_a_level_of_their_own_where_noise_is_shared() -> None:
+    """A count below a threshold then adds up few noisy counters, not all cells of the curve."""
+    thresholds = (0.0003, 0.001)
+    first, tally = first_of(asked(Privacy.DISTRIBUTED, thresholds=thresholds), crowded())
+    second = second_survey(first, tally, thresholds=thresholds)
+    levels = second.hierarchy
+    assert isinstance(levels, CutLevels)
+    at = [tuple(first.grid.edges[list(starts)].tolist()) for starts in levels.cuts[0]]
+    assert at == [(0.0, *thresholds)] * 2
+    assert len(levels.cuts[1][0]) >= 12
+    # What lies above the last threshold: one counter here, many there, with noise of 2 / epsilon^2.
+    fine = first.grid.edges[list(levels.cuts[1][0])]
+    counters = (1, int((fine >= thresholds[-1]).sum()))
+    spreads = []
+    for mechanism, many in zip(second.mechanisms[:2], counters, strict=True):
+        assert isinstance(mechanism, Polya)
+        spreads.append(many * 2.0 / float(mechanism.epsilon) ** 2)
+    assert spreads[0] < spreads[1]
+
+
+def test_without_asked_thresholds_every_level_serves_the_whole_curve() -> None:
+    first, tally = first_of(asked(Privacy.DISTRIBUTED), crowded())
+    levels = second_survey(first, tally).hierarchy
+    assert isinstance(levels, CutLevels)
+    assert len(levels.cuts) == 1

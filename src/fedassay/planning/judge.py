@@ -25,7 +25,9 @@ _QUANTILES = (0.2, 0.5, 0.8)
 # Where the whole curve is looked at: wherever people may put a threshold later.
 _CURVE = (0.05, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.95)
 # ROC AUC is what most ask for, and what gains least from any choice.
-_AREA_COUNTS = 4.0
+_AREA_COUNTS = 7.0
+# Whoever asked for thresholds has decided what matters.
+_ASKED_COUNTS = 2.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +69,7 @@ class Judge:
         logs = np.log(np.maximum(self.errors(survey), 1e-150))
         asked, curve = logs[2 : 2 + 3 * len(self.edges)], logs[2 + 3 * len(self.edges) :]
         whole = float(curve.mean()) if len(curve) else 0.0
-        return float(_AREA_COUNTS * logs[0] + logs[1] + asked.mean()) + whole
+        return float(_AREA_COUNTS * logs[0] + logs[1] + _ASKED_COUNTS * asked.mean()) + whole
 
     def errors(self, survey: Survey) -> FloatArray:
         """Predicted errors: of ROC AUC, average precision, figures at thresholds, and the curve.

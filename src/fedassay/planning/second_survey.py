@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 
@@ -23,9 +24,11 @@ _CELLS = (12, 24, 48, 96, 160)
 _LOCAL_CELLS = (3, 4, 6, 8, 12)
 _LOCAL_LEVELS = (1, 2)
 _WEIGHTED_SHARES = (Fraction(1, 3), Fraction(1, 2), Fraction(2, 3))
+# Of what cells get, to those of the asked thresholds alone.
+_ASKED_SHARES = (Fraction(1, 3), Fraction(1, 2), Fraction(2, 3))
 _ROOMS = (0.0, 0.15, 0.5, 1.0)
 _WEIGHT = 1000
-_USUAL_SHARE, _USUAL_ROOM = Fraction(1, 2), 1.0
+_USUAL_SHARE, _USUAL_ASKED, _USUAL_ROOM = Fraction(1, 2), Fraction(1, 2), 1.0
 _USUAL_CELLS, _USUAL_LOCAL_CELLS = 48, 6
 _MOST_CUTS = 500
 
@@ -135,34 +138,66 @@ def _shared_candidates(
     thresholds: Sequence[float],
     judge: Judge,
 ) -> Iterator[Survey]:
-    """Flat cells, with and without weighted sums."""
-    plain = [
-        _weighted(pilot, place, epsilon, cuts, share=_USUAL_SHARE, room=_USUAL_ROOM)
-        for cuts in dict.fromkeys(_cuts(pilot, _marks(cells), thresholds) for cells in _CELLS)
-    ]
+    """Cells, with and without a level of the asked thresholds alone, and weighted sums."""
+    chosen = dict.fromkeys(
+        cuts
+        for cells in _CELLS
+        for cuts in (
+            (_cuts(pilot, _marks(cells), thresholds),),
+            _with_asked(pilot, _marks(cells), thresholds),
+        )
+    )
+    plain = [_weighted(pilot, place, epsilon, cuts) for cuts in chosen]
     yield from plain
     best = min(plain, key=judge.error).hierarchy
     if not isinstance(best, CutLevels):
         return
-    cuts = best.cuts[0]
-    yield _shared(pilot, place, (epsilon,), cuts, None)
-    for share in _WEIGHTED_SHARES:
-        for room in _ROOMS:
-            yield _weighted(pilot, place, epsilon, cuts, share=share, room=room)
+    yield _shared(pilot, place, _split(epsilon, best.cuts, _USUAL_ASKED), best.cuts, None)
+    found = {
+        judge.error(survey): (share, room)
+        for share, room in product(_WEIGHTED_SHARES, _ROOMS)
+        for survey in (_weighted(pilot, place, epsilon, best.cuts, share=share, room=room),)
+    }
+    share, room = found[min(found)]
+    for asked in _ASKED_SHARES:
+        yield _weighted(pilot, place, epsilon, best.cuts, share=share, room=room, asked=asked)
+
+
+def _with_asked(
+    pilot: Pilot, marks: FloatArray, thresholds: Sequence[float]
+) -> tuple[PerLabel, ...]:
+    """Cells, and before them a level that is cut at the asked thresholds alone, if there are any.
+
+    A count below a threshold adds up few counters there, however many cells serve the curve.
+    """
+    fine, edges = _cuts(pilot, marks, thresholds), pilot.histogram.edges
+    at = {int(np.searchsorted(edges, threshold)) for threshold in thresholds}
+    starts = (0, *sorted(cut for cut in at if 0 < cut < pilot.histogram.buckets))
+    coarse = starts, starts
+    return (coarse, fine) if len(starts) > 1 and coarse != fine else (fine,)
 
 
 def _weighted(
     pilot: Pilot,
     place: SecondOfTwo,
     epsilon: Fraction,
-    cuts: PerLabel,
+    cuts: tuple[PerLabel, ...],
     *,
-    share: Fraction,
-    room: float,
+    share: Fraction = _USUAL_SHARE,
+    room: float = _USUAL_ROOM,
+    asked: Fraction = _USUAL_ASKED,
 ) -> Survey:
-    """Cells, and a share of epsilon for weighted sums of what they leave open."""
-    weights = _weights(pilot, cuts, room)
-    return _shared(pilot, place, (epsilon * (1 - share), epsilon * share), cuts, weights)
+    """Levels of cells, and a share of epsilon for weighted sums of what the last leaves open."""
+    weights = _weights(pilot, cuts[-1], room)
+    epsilons = (*_split(epsilon * (1 - share), cuts, asked), epsilon * share)
+    return _shared(pilot, place, epsilons, cuts, weights)
+
+
+def _split(
+    epsilon: Fraction, cuts: tuple[PerLabel, ...], asked: Fraction
+) -> tuple[Fraction, ...]:
+    """What each level of cells spends: a share that of the asked thresholds, if there is one."""
+    return (epsilon * asked, epsilon * (1 - asked)) if len(cuts) > 1 else (epsilon,)
 
 
 def _local_candidates(
@@ -194,8 +229,8 @@ def _usual(
     if pilot.survey.is_local:
         turns = _turns(pilot, _USUAL_LOCAL_CELLS, 1, thresholds)
         return _local(pilot, place, epsilon, turns)
-    cuts = _cuts(pilot, _marks(_USUAL_CELLS), thresholds)
-    return _weighted(pilot, place, epsilon, cuts, share=_USUAL_SHARE, room=_USUAL_ROOM)
+    cuts = _with_asked(pilot, _marks(_USUAL_CELLS), thresholds)
+    return _weighted(pilot, place, epsilon, cuts)
 
 
 def _marks(cells: int) -> FloatArray:
@@ -246,11 +281,11 @@ def _shared(
     pilot: Pilot,
     place: SecondOfTwo,
     epsilons: tuple[Fraction, ...],
-    cuts: PerLabel,
+    cuts: tuple[PerLabel, ...],
     weights: PerLabel | None,
 ) -> Survey:
     first = pilot.survey
-    levels = CutLevels(pilot.grid.cells, (cuts,), weights)
+    levels = CutLevels(pilot.grid.cells, cuts, weights)
     shares = first.noise_shares
     return replace(
         first,
