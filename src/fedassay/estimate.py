@@ -121,6 +121,10 @@ class Estimate:
         require_type(population, bool, "population", "Pass True or False.")
         z = normal_quantile(0.5 + confidence / 2.0)
         rest = self.noise_sd**2 + self.binning_sd**2
+        if self.shape is Shape.LOG and self.value > 0.0:
+            half = z * sqrt(rest + self.sampling_sd**2 if population else rest)
+            factor = exp(min(half / self.value, _LARGEST_EXPONENT))
+            return Interval(self.value / factor, self.value * factor)
         if not population:
             return Interval(self.value - z * sqrt(rest), self.value + z * sqrt(rest))
         at_an_end = self.shape is Shape.LOGIT and not 0.0 < self.value < 1.0
@@ -129,9 +133,6 @@ class Estimate:
         if self.shape is Shape.LOGIT and 0.0 < self.value < 1.0:
             return _widened(self.value, _logit_interval(self.value, z * self.sampling_sd), z, rest)
         half = z * sqrt(rest + self.sampling_sd**2)
-        if self.shape is Shape.LOG and self.value > 0.0:
-            factor = exp(min(half / self.value, _LARGEST_EXPONENT))
-            return Interval(self.value / factor, self.value * factor)
         return Interval(self.value - half, self.value + half)
 
 

@@ -105,3 +105,20 @@ def test_noise_where_no_scores_are_is_not_blown_up_by_36_nats() -> None:
         assert abs(estimate.value - exact) < 5.0 * told
         assert estimate.noise_sd < blown_up
     assert without_empty_ends(ScoreHistogram(histogram.edges, noisy, noise)).buckets < cells
+
+
+@pytest.mark.parametrize("power", [1.5, 3.0, 6.0])
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_a_class_that_thins_out_towards_the_end_loses_less_there_than_even_scores(
+    power: float, mirrored: bool
+) -> None:
+    """Its own power says how much: the mean of -log x of x^power on [0, 1/8]."""
+    edges = np.arange(9) / 8
+    counts = np.stack([np.full(8, 5.0), 1e8 * np.diff(edges**power)])
+    if mirrored:
+        counts = counts[::-1, ::-1].copy()
+    end = end_loss(ScoreHistogram(edges, counts), 0 if mirrored else 1)
+    quantiles = (np.arange(1_000_000) + 0.5) / 1_000_000
+    expected = float(-np.log(0.125 * quantiles ** (1.0 / power)).mean())
+    assert end.likely - end.room == pytest.approx(expected, rel=1e-3)
+    assert end.likely + end.room == pytest.approx(1.0 + np.log(8.0))

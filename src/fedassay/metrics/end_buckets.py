@@ -21,7 +21,7 @@ _AT_THE_END = 2.0**-30
 _UNLIKE_ZERO = 0.125
 _BEYOND_DOUBT = 6.0
 _STEP = 1e-4
-_LEAST_POWER, _LARGEST_POWER = 0.1, 2.0
+_LEAST_POWER, _LARGEST_POWER = 0.1, 8.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,10 +38,11 @@ class EndLoss:
 def end_loss(histogram: ScoreHistogram, label: int) -> EndLoss:
     """How much a row of a class loses in the end bucket that contradicts it: 1 at 0, or 0 at 1.
 
-    From that of even scores, 1 - log e with e the bucket's width, to that of the other
-    class. With F(x) of that class below x, F = A x^a beyond the bucket, A e^a are inside it by the
-    same power, whose mean of -log x is 1/a - log e; those that it has more may all be at
-    the very end. A bucket as narrow as 2^-30 holds nothing else.
+    That of even scores is 1 - log e, with e the bucket's width. With F(x) of a class below x,
+    F = A x^a beyond the bucket, A e^a are inside it by the same power, whose mean of -log x is
+    1/a - log e; those that it has more may all be at the very end. The loss is from the least to
+    the largest of three: of even scores, of the other class, and of its own where that thins
+    out towards the end. A bucket as narrow as 2^-30 holds nothing else.
 
     >>> flat = ScoreHistogram(np.arange(9) / 8, np.full((2, 8), 1000.0))
     >>> end = end_loss(flat, 1)
@@ -57,20 +58,26 @@ def end_loss(histogram: ScoreHistogram, label: int) -> EndLoss:
     if end <= _AT_THE_END:
         return EndLoss(most, (most + log(max(end, EPS))) * _UNLIKE_ZERO, slopes)
     even = min(1.0 - log(end), most)
-    below = _below(histogram, 1 - label)
+    own, below = (_below(histogram, each, at=1 - label) for each in (label, 1 - label))
+    thins = even if own is None else min(_loss_of(own[0], own[1]), even)
     if below is None:
-        return EndLoss(even, 0.0, slopes)
+        return EndLoss(0.5 * (thins + even), 0.5 * (even - thins), slopes)
     places, sums, ranges = below
-    highest = max(_loss_of_other(places, sums), even)
+
+    def ends(sums: list[float]) -> tuple[float, float]:
+        other = _loss_of(places, sums)
+        return min(other, thins), max(other, even)
+
+    lowest, highest = ends(sums)
     for index, (start, stop) in enumerate(ranges):
         step = _STEP * sums[index]
         moved = [[s + sign * step * (i == index) for i, s in enumerate(sums)] for sign in (1, -1)]
-        ends = [max(_loss_of_other(places, each), even) for each in moved]
-        slopes[start:stop] = 0.5 * (ends[0] - ends[1]) / (2.0 * step)
-    return EndLoss(0.5 * (even + highest), 0.5 * (highest - even), slopes)
+        up, down = (sum(ends(each)) for each in moved)
+        slopes[start:stop] = 0.5 * (up - down) / (2.0 * step)
+    return EndLoss(0.5 * (lowest + highest), 0.5 * (highest - lowest), slopes)
 
 
-def _loss_of_other(places: list[float], sums: list[float]) -> float:
+def _loss_of(places: list[float], sums: list[float]) -> float:
     """The mean of -log x of a class inside the first of three edges from an end."""
     (near, middle, far), (here, first, second) = places, sums
     power = _power(near, middle, far, first, second)
@@ -116,29 +123,29 @@ def _is_clear(histogram: ScoreHistogram, start: int, stop: int, *, belongs: int)
 
 
 def _below(
-    histogram: ScoreHistogram, label: int
+    histogram: ScoreHistogram, label: int, *, at: int
 ) -> tuple[list[float], list[float], list[tuple[int, int]]] | None:
-    """Three edges from an end, counts of a class up to the first and between them, and where.
+    """Three edges from the end 0 or 1, counts of a class up to the first and between, and where.
 
     None where they do not stand clear of the noise.
     """
     buckets, noise = histogram.buckets, range_noise(histogram)
-    at, sums, ranges = [0], [], []
-    while len(at) < 4:
-        for stop in range(at[-1] + 1, buckets + 1):
-            start, end = (at[-1], stop) if label == 0 else (buckets - stop, buckets - at[-1])
+    taken, sums, ranges = [0], [], []
+    while len(taken) < 4:
+        for stop in range(taken[-1] + 1, buckets + 1):
+            start, end = (taken[-1], stop) if at == 0 else (buckets - stop, buckets - taken[-1])
             count = float(histogram.counts[label, start:end].sum())
             if noise.is_clear(count, label, start, end):
-                at.append(stop)
+                taken.append(stop)
                 sums.append(count)
                 ranges.append((start, end))
                 break
-            if at == [0]:
+            if taken == [0]:
                 return None
         else:
             return None
-    edges = histogram.edges if label == 0 else (1.0 - histogram.edges)[::-1]
-    return [float(edges[place]) for place in at[1:]], sums, ranges
+    edges = histogram.edges if at == 0 else (1.0 - histogram.edges)[::-1]
+    return [float(edges[place]) for place in taken[1:]], sums, ranges
 
 
 def _power(near: float, middle: float, far: float, first: float, second: float) -> float:

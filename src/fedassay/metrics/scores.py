@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import hypot, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from fedassay.estimate import REACH, Estimate, Shape, unless_too_coarse
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram, require_histogram
 from fedassay.metrics.bootstrap import bias_and_spread, few_buckets
+from fedassay.metrics.crowding import crowded_sums
 from fedassay.metrics.delta_method import (
     counts_estimate,
     gradient_of_buckets,
@@ -38,7 +40,7 @@ def brier(histogram: ScoreHistogram) -> Estimate:
     0.158
     """
     require_histogram(histogram)
-    return _mean_loss(histogram, _squares)
+    return _mean_loss(histogram, _SQUARE)
 
 
 def log_loss(histogram: ScoreHistogram) -> Estimate:
@@ -56,7 +58,7 @@ def log_loss(histogram: ScoreHistogram) -> Estimate:
 
 
 def _log_loss(histogram: ScoreHistogram) -> Estimate:
-    estimate = _mean_loss(without_empty_ends(histogram), _logs, ends=True)
+    estimate = _mean_loss(without_empty_ends(histogram), _LOG, ends=True)
     # It has no largest value: half of it either way says nothing any more.
     return unless_too_coarse(estimate, "log loss", 2.0 * abs(estimate.value))
 
@@ -71,7 +73,7 @@ def positive_log_loss(histogram: ScoreHistogram) -> Estimate:
     0.636
     """
     require_histogram(histogram)
-    estimate = _mean_loss(without_empty_ends(histogram), _logs, ends=True, of=_POSITIVES)
+    estimate = _mean_loss(without_empty_ends(histogram), _LOG, ends=True, of=_POSITIVES)
     return unless_too_coarse(estimate, "log loss", 2.0 * abs(estimate.value))
 
 
@@ -173,9 +175,18 @@ class _Losses:
     high: FloatArray
 
 
+class _Loss(NamedTuple):
+    """A loss of rows by label and score."""
+
+    over: Callable[[FloatArray], _Losses]
+    """Edges to what is known of it over each bucket."""
+    at: Callable[[FloatArray], FloatArray]
+    """Scores to the losses of both labels there."""
+
+
 def _mean_loss(
     histogram: ScoreHistogram,
-    losses: Callable[[FloatArray], _Losses],
+    loss: _Loss,
     *,
     ends: bool = False,
     of: tuple[float, float] = _EVERYBODY,
@@ -192,16 +203,18 @@ def _mean_loss(
     undefined = why_undefined(histogram, weights, who)
     if undefined is not None:
         return undefined
-    over = losses(histogram.edges)
+    over = loss.over(histogram.edges)
     contradicted = {(1, 0): end_loss(histogram, 1), (0, -1): end_loss(histogram, 0)} if ends else {}
     for place, end in contradicted.items():
         over.mean[place] = end.likely
     even = float((counted * histogram.counts * over.mean).sum() / total)
-    value, slopes = even, counted * over.mean
+    value, slopes, guessed = even, counted * over.mean, over.mean
     if histogram.smooth and histogram.buckets <= _FEW_BUCKETS:
-        fine = losses(histogram.refined(_PARTS)[0]).mean.reshape(2, -1, _PARTS)
+        fine = loss.over(histogram.refined(_PARTS)[0]).mean.reshape(2, -1, _PARTS)
         for place, end in contradicted.items():
             fine[place] = end.likely
+        parts = np.maximum(histogram.parts(_PARTS), 0.0)
+        guessed = (parts * fine).sum(axis=-1) / np.maximum(parts.sum(axis=-1), 1e-300)
         fine *= counted[..., None]
 
         def sums(counts: FloatArray) -> FloatArray:
@@ -217,7 +230,10 @@ def _mean_loss(
     # For even scores in a bucket -log varies by 1 at most, however far it reaches.
     chance = (counts * np.minimum((over.high - over.low) ** 2 / 12.0, 1.0)).sum()
     spikes = (counted * clear_spikes(histogram) * np.minimum(over.high - over.low, 1.0)) ** 2 / 12.0
-    loose = chance + spikes.sum()
+    crowded = counted * crowded_sums(histogram, loss.at, guessed)
+    for place in contradicted:
+        crowded[place] = 0.0
+    loose = chance + spikes.sum() + (crowded**2).sum()
     open_at = [
         of[place[0]] * (max(float(histogram.counts[place]), 0.0) + noise_sd) * end.room
         for place, end in contradicted.items()
@@ -231,6 +247,15 @@ def _mean_loss(
         binning_bound=float((counts * furthest).sum() / total) + abs(value - even),
         binning_sd=hypot(sqrt(float(loose)), at_ends) / total + abs(value - even) / 3.0,
     )
+
+
+def _squares_at(scores: FloatArray) -> FloatArray:
+    return np.stack([scores**2, (1.0 - scores) ** 2])
+
+
+def _logs_at(scores: FloatArray) -> FloatArray:
+    clipped = np.clip(scores, EPS, 1.0 - EPS)
+    return np.stack([-np.log1p(-clipped), -np.log(clipped)])
 
 
 def _squares(edges: FloatArray) -> _Losses:
@@ -271,3 +296,6 @@ def _mean_log(
     """
     rise = hi * at_hi - lo * at_lo
     return np.where(width > 0.0, 1.0 + rise / np.where(width > 0.0, width, 1.0), at_lo)
+
+
+_SQUARE, _LOG = _Loss(_squares, _squares_at), _Loss(_logs, _logs_at)

@@ -16,6 +16,7 @@ import numpy as np
 from fedassay.estimate import Estimate, NotEnoughData, Shape
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.crowding import crowded_sums
 from fedassay.metrics.delta_method import (
     counts_estimate,
     why_one_class,
@@ -26,6 +27,10 @@ from fedassay.metrics.nearer import nearer
 from fedassay.metrics.regression import LogisticModel, Regression
 
 _SPREAD = "the spread of log-odds that a slope is read from"
+
+
+def _same_of_both(scores: FloatArray) -> FloatArray:
+    return np.stack([scores, scores])
 
 
 def _only_ones(odds: FloatArray) -> FloatArray:
@@ -103,7 +108,8 @@ def oe_ratio(histogram: ScoreHistogram) -> Estimate:
     counts = np.maximum(histogram.counts, 0.0)
     bend = abs(expected - float((middle * histogram.counts).sum()))
     loose = float(((counts + histogram.spikes**2) * np.diff(histogram.edges) ** 2).sum() / 12.0)
-    loose = hypot(sqrt(loose), pieced.doubt(pieced.scores)) + bend / 3.0
+    crowded = crowded_sums(histogram, _same_of_both, pieced.mean(np.stack([pieced.scores] * 2)))
+    loose = hypot(sqrt(loose + float((crowded**2).sum())), pieced.doubt(pieced.scores)) + bend / 3.0
     low, high = (float((counts * at).sum()) for at in (histogram.edges[:-1], histogram.edges[1:]))
     return counts_estimate(
         histogram,

@@ -1,0 +1,74 @@
+"""Where a bucket's scores may crowd to one side, intervals reach there; else they do not grow."""
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from sklearn.metrics import brier_score_loss, log_loss
+
+from fedassay import Grid, ScoreHistogram, metrics
+from fedassay.metrics.crowding import crowded_sums
+
+Floats = npt.NDArray[np.float64]
+
+
+def both(scores: Floats) -> Floats:
+    return np.stack([scores, scores])
+
+
+@pytest.mark.parametrize("rate", [-2.0, -0.4, 0.4, 1.0, 2.0])
+def test_the_second_guess_of_an_exponential_density_is_its_mean(rate: float) -> None:
+    """By a sum over a million quantiles of the density exp(-rate x) inside the middle third."""
+    quantiles = (np.arange(1_000_000) + 0.5) / 1_000_000
+    inside = -np.log1p(quantiles * np.expm1(-rate / 3.0)) / rate
+    expected = float(inside.mean())
+    edges = np.arange(4) / 3
+    falling = np.exp(-rate * edges)
+    counts = 1e6 * np.abs(np.diff(falling))
+    histogram = ScoreHistogram(edges, np.stack([counts, counts]))
+    guessed = np.tile([0.0, 1.0 / 3.0, 0.0], (2, 1))  # all of the middle at its left edge
+    apart = crowded_sums(histogram, both, guessed)[:, 1]
+    np.testing.assert_allclose(apart, counts[1] * expected, rtol=0.02)
+
+
+def test_beside_a_neighbour_a_thousand_times_as_dense_all_may_lie_at_its_side() -> None:
+    edges = np.array([0.0, 0.001, 1.0])
+    histogram = ScoreHistogram(edges, np.array([[9000.0, 9000.0], [10.0, 100.0]]))
+    even = np.tile([0.0005, 0.5005], (2, 1))
+    apart = crowded_sums(histogram, both, even) / np.maximum(histogram.counts, 1.0)
+    assert apart[0, 1] > 0.4  # of at most 0.4995
+
+
+def rare(seed: int, rows: int = 60_000) -> tuple[npt.NDArray[np.int64], Floats]:
+    """One in fifty positive; no score above 0.05."""
+    generator = np.random.default_rng(seed)
+    labels = (generator.random(rows) < 0.02).astype(np.int64)
+    scores = np.exp(generator.normal(-8.0 + 2.5 * labels, 0.7)).clip(0.0, 0.05)
+    return labels, scores
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_last_cell_that_hides_where_its_scores_lie_is_in_the_interval(seed: int) -> None:
+    """As published cells of a rare event's scores are: the last from 0.006 to 1."""
+    labels, scores = rare(seed)
+    grid = Grid.explicit([0.0, *(i * 2e-4 for i in range(1, 31)), 1.0])
+    histogram = ScoreHistogram.from_scores(labels, scores, grid=grid)
+    exact = {
+        metrics.brier: brier_score_loss(labels, scores),
+        metrics.log_loss: log_loss(labels, np.clip(scores, 2**-52, 1 - 2**-52)),
+        metrics.oe_ratio: labels.sum() / scores.sum(),
+    }
+    for metric, value in exact.items():
+        estimate = metric(histogram)
+        assert value in estimate.interval(0.95, population=False), metric
+        assert abs(estimate.value - value) > 1e-4  # the guess alone is far off
+
+
+def test_where_neighbours_are_alike_the_interval_of_brier_stays_narrow() -> None:
+    """64 cells of a smooth score: an error of 1e-4 is not told to be larger than 1e-3."""
+    generator = np.random.default_rng(3)
+    scores = generator.beta(1.2, 2.0, 100_000)
+    labels = (generator.random(100_000) < scores).astype(np.int64)
+    histogram = ScoreHistogram.from_scores(labels, scores, grid=Grid.uniform(64))
+    estimate = metrics.brier(histogram)
+    assert abs(estimate.value - brier_score_loss(labels, scores)) < 1e-4
+    assert estimate.binning_sd < 1e-4
