@@ -4,10 +4,13 @@ A monotone cubic starts a bucket with at most three times its mean density. Wher
 a hundred times as dense, as beside the last published cell of a rare event's scores, nearly all
 rows may lie at that side. The second guess is a density that falls exponentially, at the rate
 which it has between the middles of the two buckets or faster. Where neighbours are alike both
-guesses agree to third order; what they are apart is taken as a standard deviation.
+guesses agree to third order, and the first is trusted; where densities are four times apart,
+what the guesses are apart is taken as a standard deviation.
 """
 
 from collections.abc import Callable
+from itertools import product
+from math import log
 
 import numpy as np
 
@@ -20,6 +23,9 @@ _PLACES = (np.arange(8) + 0.5) / 8.0
 _FLAT = 1e-6
 # More of a bucket lies at its very edge than floating point tells.
 _STEEPEST = 500.0
+_NEAREST = 1e-300
+# Logarithms of densities so far apart are of no smooth stretch of scores.
+_UNLIKE = log(4.0)
 
 
 def crowded_sums(
@@ -27,7 +33,7 @@ def crowded_sums(
 ) -> FloatArray:
     """How far sums over a bucket's rows are from those of a crowded one, label x bucket.
 
-    Of scores: bucket x place to what a row there adds, label x bucket x place. Means: what
+    Counts that noise hides are as large as it. Of scores: bucket x place to what a row there adds, label x bucket x place. Means: what
     the first guess has for it, label x bucket.
 
     >>> even = ScoreHistogram(np.arange(4) / 3, np.full((2, 3), 100.0))
@@ -36,33 +42,32 @@ def crowded_sums(
     True
     """
     counts = np.maximum(histogram.counts, 0.0)
-    rates = _rates(histogram)
+    least = max(cell_noise_sd(histogram), 1.0)
+    density = np.log(np.maximum(histogram.counts, least) / histogram.widths)
+    low, width = histogram.edges[:-1, None], histogram.widths[:, None]
     apart = np.zeros_like(counts)
-    for side in range(2):
-        for label in range(2):
-            places = histogram.edges[:-1, None] + histogram.widths[:, None] * _falling(
-                rates[side, label]
-            )
-            crowded = of_scores(np.minimum(places, 1.0))[label].mean(axis=-1)
-            apart[label] = np.maximum(apart[label], np.abs(crowded - means[label]))
+    for side, label in product((0, 1), (0, 1)):
+        falls = -_beside(np.diff(density[label]), side)
+        places = low + width * _falling(_rates(histogram, falls, side))
+        crowded = of_scores(np.minimum(places, 1.0))[label].mean(axis=-1)
+        doubt = np.minimum(np.abs(falls) / _UNLIKE, 1.0)
+        apart[label] = np.maximum(apart[label], doubt * np.abs(crowded - means[label]))
     sums: FloatArray = counts * apart
     return sums
 
 
-def _rates(histogram: ScoreHistogram) -> FloatArray:
-    """How fast density falls towards the right, per bucket width: side x label x bucket.
+def _beside(between: FloatArray, side: int) -> FloatArray:
+    """What lies between buckets, for each bucket that on its left (0) or right; beyond an end 0."""
+    return np.append(between, 0.0) if side else np.insert(between, 0, 0.0)
 
-    Counts that noise hides are as large as it; beyond either end nothing is known.
-    """
-    least = max(cell_noise_sd(histogram), 1.0)
-    density = np.log(np.maximum(histogram.counts, least) / histogram.widths)
+
+def _rates(histogram: ScoreHistogram, falls: FloatArray, side: int) -> FloatArray:
+    """How fast density falls towards the right, per bucket width."""
     middle = 0.5 * (histogram.edges[1:] + histogram.edges[:-1])
-    falls = -np.diff(density, axis=1) / np.maximum(np.diff(middle), 1e-300)
-    nothing = np.zeros((2, 1))
-    sides = np.stack([np.hstack([nothing, falls]), np.hstack([falls, nothing])])
+    distance = np.maximum(_beside(np.diff(middle), side), _NEAREST)
     # Between alike neighbours that is the rate; beside one R times as dense it tends to the root
     # of R, which starts at the mean of both densities on the logarithmic scale.
-    steep = np.clip(sides * histogram.widths, -_STEEPEST, _STEEPEST)
+    steep = np.clip(falls * histogram.widths / distance, -_STEEPEST, _STEEPEST)
     rates: FloatArray = np.clip(2.0 * np.sinh(0.5 * steep), -_STEEPEST, _STEEPEST)
     return rates
 
