@@ -17,7 +17,7 @@ from fedassay import Examples, Grid, Hierarchy, Survey
 from fedassay.errors import SettingInvalid
 from fedassay.group_names import GroupNames
 from fedassay.mechanisms import Unit, UnitKind
-from fedassay.tables.sql import MOST_COMPARED_CELLS, Dialect, counts_query
+from fedassay.tables.sql import MOST_COMPARED_CELLS, MOST_LISTED_CELLS, Dialect, counts_query
 from tests.surveys import flat_survey, local_pair, local_survey
 
 EDGES = [0.0, 5e-324, 1e-300, 1e-12, 0.1, 0.25, 1 / 3, 0.5, 0.7, 1.0 - 2**-53, 1.0]
@@ -158,11 +158,43 @@ def test_every_dialect_reads_its_query(dialect: Dialect, grid: Grid) -> None:
     assert read.named_selects == ["label", "cell", "n"]
 
 
+# Trino's functions that DuckDB does not have, by what their documentation says.
+STAND_INS = """
+CREATE MACRO WIDTH_BUCKET(x, bins) AS LEN(LIST_FILTER(bins, lambda b: b <= x));
+CREATE MACRO SEQUENCE(low, high) AS RANGE(low, CAST(FLOOR(high) AS BIGINT) + 1);
+"""
+
+
+@pytest.mark.parametrize("grid", GRIDS.values(), ids=GRIDS)
+def test_a_query_for_trino_counts_as_brute_force_does_by_stand_ins(
+    duck: duckdb.DuckDBPyConnection, grid: Grid
+) -> None:
+    examples = rows_on(grid)
+    fill(duck, examples, "BOOLEAN")
+    duck.execute(STAND_INS)
+    query = counts_query(survey_on(grid), "trino", table="scored")
+    assert asked(duck, query) == by_brute_force(grid, examples)
+
+
+def test_trino_gets_no_list_and_no_sequence_that_is_too_long_for_it() -> None:
+    query = counts_query(flat_survey(Grid.uniform(MOST_LISTED_CELLS)), "trino", table="scored")
+    # Its limits: 254 numbers in an array, 127 arguments, sequences of 10,000, 10^6 characters.
+    (read,) = sqlglot.parse(query, read="trino")
+    assert read is not None
+    assert max(len(each.expressions) for each in read.find_all(sqlglot.exp.Array)) <= 254
+    assert len(list(read.find_all(sqlglot.exp.Array))) <= 127
+    assert f"SEQUENCE(0, {MOST_LISTED_CELLS - 1} / 256)" in query
+    assert MOST_LISTED_CELLS / 256 < 10_000
+    assert len(query) < 1_000_000
+
+
 @pytest.mark.parametrize(
     ("survey", "dialect", "said"),
     [
         (flat_survey(Grid.uniform(2 * MOST_COMPARED_CELLS)), "spark", "at most 4,096 cells"),
         (flat_survey(Grid.uniform(2 * MOST_COMPARED_CELLS)), "snowflake", "at most 4,096 cells"),
+        (flat_survey(Grid.uniform(MOST_LISTED_CELLS + 1)), "trino", "at most 30,000 cells"),
+        (flat_survey(Grid.uniform(MOST_LISTED_CELLS + 1)), "bigquery", "at most 30,000 cells"),
         (local_pair()[0], "duckdb", "by its number in the table"),
         (local_pair()[1], "postgres", "by its number in the table"),
     ],
