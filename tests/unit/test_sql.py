@@ -139,6 +139,26 @@ def test_names_that_no_warehouse_has_are_refused(name: str) -> None:
             counts_query(survey, "duckdb", table="t", positive=name)
 
 
+def test_a_mark_is_one_row_more_that_counts_nothing(
+    duck: duckdb.DuckDBPyConnection, postgres: list[str]
+) -> None:
+    duck.execute("CREATE TABLE scored AS SELECT 0.9 AS score, 1 AS label")
+    made = "CREATE TEMP TABLE scored AS SELECT 0.9 AS score, 1 AS label;"
+    marks = set()
+    for edge in (0.25, 0.5):
+        survey = survey_on(Grid.explicit([0.0, edge, 1.0]))
+        plain = asked(duck, counts_query(survey, "duckdb", table="scored"))
+        found = asked(duck, counts_query(survey, "duckdb", table="scored", mark=True))
+        query = counts_query(survey, "postgres", table="scored", mark=True)
+        assert postgres_counts(postgres, made, query) == found
+        (mark,) = found.keys() - plain.keys()
+        assert found == {**plain, mark: 0}
+        assert mark[0] == -1
+        assert mark[1] >= 2**30
+        marks.add(mark)
+    assert len(marks) == 2
+
+
 def test_a_positive_with_a_quote_is_one_text(duck: duckdb.DuckDBPyConnection) -> None:
     duck.execute("CREATE TABLE scored AS SELECT 0.9 AS score, 'it''s' AS label")
     query = counts_query(survey_on(GRIDS["uniform"]), "duckdb", table="scored", positive="it's")

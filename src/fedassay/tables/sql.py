@@ -18,7 +18,7 @@ from fedassay.examples import FloatArray
 from fedassay.grid_rules import MAX_CELLS
 from fedassay.patient_rows import limits_patients
 from fedassay.survey import Survey
-from fedassay.tables.counts_file import require_plain_cells
+from fedassay.tables.counts_file import edges_mark, require_plain_cells
 
 MOST_COMPARED_CELLS = 2**12
 """A tree of comparisons over more cells is longer than warehouses read."""
@@ -118,11 +118,13 @@ def counts_query(
     score: str = "score",
     label: str = "label",
     positive: str | None = None,
+    mark: bool = False,
 ) -> str:
     """The query whose result, with columns label, cell and n, `answer --counts` takes.
 
     Every cell of both labels is a row, empty ones too. Rows without a label of 0 or 1, or without
-    a score from 0 to 1, are counted under -1, so that nothing is lost in silence.
+    a score from 0 to 1, are counted under -1, so that nothing is lost in silence. With `mark`
+    there is one more row of label -1 that counts nothing; its cell says whose edges these are.
 
     >>> from fedassay import new_survey
     >>> survey = new_survey(privacy="site", epsilon=1, height=1)
@@ -143,6 +145,8 @@ def counts_query(
         cell = _tree(edges) if words.place is None else _place(words, words.place, edges)
         coded = f"CASE WHEN s >= 0 AND s <= 1 THEN {cell} ELSE -1 END AS cell"
         counted = "SELECT label, cell, COUNT(*) AS n FROM fedassay_coded GROUP BY label, cell"
+    row = f"UNION ALL\nSELECT -1 AS label, {edges_mark(survey)} AS cell, 0 AS n\n"
+    marked = row if mark else ""
     # Names of its own, so that none hides the user's table.
     return f"""\
 WITH fedassay_rows AS (
@@ -169,7 +173,7 @@ CROSS JOIN fedassay_cells AS c
 LEFT JOIN fedassay_counted AS f ON f.label = l.label AND f.cell = c.cell
 UNION ALL
 SELECT label, cell, n FROM fedassay_counted WHERE label < 0 OR cell < 0
-ORDER BY 1, 2
+{marked}ORDER BY 1, 2
 """
 
 
