@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -98,6 +99,13 @@ def test_sql_frames_tables_and_files_count_as_brute_force_does(
     others = ("scored", path.as_uri(), [str(path)]) if name == "uneven" else ()
     for data in (frame, path, *others):
         assert by_place(spark.count_spark(survey, data, columns)) == expected
+
+
+def test_workers_on_this_machine_are_of_the_python_that_asks(session: "SparkSession") -> None:
+    """Whatever python3 comes first on the path: an environment need not be activated."""
+    (found,) = session.sparkContext.parallelize([0], 1).map(lambda _: sys.executable).collect()
+    assert Path(found).resolve() == Path(sys.executable).resolve()
+    assert Path(found).parent == Path(sys.executable).parent
 
 
 def test_rows_that_fit_nowhere_are_refused_or_counted_apart(
