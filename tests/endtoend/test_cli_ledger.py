@@ -377,18 +377,10 @@ def test_a_shuffled_survey_charges_a_delta_that_is_shown_beside_the_budgets(run:
     assert epsilon is not None
     assert delta is not None
     run("ledger", "new", "ledger.db")
-    ask = ("answer", "shuffled.json", "scores.csv", "-o", "report.fa", "--ledger", "ledger.db")
     ask = (
-        *ask,
-        "--data-id",
-        "w",
-        "--largest-epsilon",
-        10,
-        "--largest-local",
-        10,
-        "--client-id",
-        "a",
-    )
+        "answer", "shuffled.json", "scores.csv", "-o", "report.fa", "--ledger", "ledger.db",
+        "--data-id", "w", "--largest-epsilon", 10, "--largest-local", 10, "--client-id", "a",
+    )  # fmt: skip
     run("ledger", "budget", "ledger.db", "--data-id", "w", "--epsilon", 5)
     code, _, said = run(*ask)
     assert code == 2

@@ -133,7 +133,7 @@ def test_names_that_no_warehouse_has_are_refused(name: str) -> None:
     survey = survey_on(GRIDS["uniform"])
     for names in ({"table": name}, {"table": "t", "score": name}, {"table": "t", "label": name}):
         with pytest.raises(SettingInvalid, match="the name of a table or column"):
-            counts_query(survey, "duckdb", **names)
+            counts_query(survey, "duckdb", **names)  # type: ignore[arg-type]  # names alone
     if name:
         with pytest.raises(SettingInvalid, match="the label of a positive"):
             counts_query(survey, "duckdb", table="t", positive=name)
