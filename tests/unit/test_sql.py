@@ -128,6 +128,20 @@ def test_names_are_quoted_where_they_need_it(duck: duckdb.DuckDBPyConnection) ->
     )
 
 
+def test_names_that_are_words_of_sql_are_quoted(
+    duck: duckdb.DuckDBPyConnection, postgres: list[str]
+) -> None:
+    names = {"table": "order", "score": "end", "label": "group"}
+    made = 'CREATE TEMP TABLE "order" AS SELECT 0.9 AS "end", 1 AS "group";'
+    duck.execute(made)
+    survey = survey_on(GRIDS["uniform"])
+    assert asked(duck, counts_query(survey, "duckdb", **names))[1, 7] == 1  # type: ignore[arg-type]  # names alone
+    query = counts_query(survey, "postgres", **names)  # type: ignore[arg-type]  # names alone
+    assert postgres_counts(postgres, made, query)[1, 7] == 1
+    spark = counts_query(survey, "spark", **names)  # type: ignore[arg-type]  # names alone
+    assert "`order`" in spark
+
+
 @pytest.mark.parametrize("name", ["", "a\nb", "a\\b", "x" * 400])
 def test_names_that_no_warehouse_has_are_refused(name: str) -> None:
     survey = survey_on(GRIDS["uniform"])

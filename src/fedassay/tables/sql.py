@@ -26,6 +26,92 @@ MOST_LISTED_CELLS = 30_000
 """Edges of so many cells fit into the million characters that Trino and BigQuery read."""
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MOST_NAME = 300
+# Words that some dialect takes for its own: whoever has such a name had to quote it too.
+_RESERVED = frozenset(
+    [
+        "all",
+        "and",
+        "any",
+        "array",
+        "as",
+        "asc",
+        "at",
+        "between",
+        "both",
+        "by",
+        "case",
+        "cast",
+        "check",
+        "column",
+        "constraint",
+        "create",
+        "cross",
+        "current",
+        "default",
+        "desc",
+        "distinct",
+        "else",
+        "end",
+        "except",
+        "exists",
+        "false",
+        "fetch",
+        "for",
+        "foreign",
+        "from",
+        "full",
+        "grant",
+        "group",
+        "grouping",
+        "having",
+        "if",
+        "in",
+        "inner",
+        "intersect",
+        "interval",
+        "into",
+        "is",
+        "join",
+        "lateral",
+        "left",
+        "like",
+        "limit",
+        "natural",
+        "not",
+        "null",
+        "offset",
+        "on",
+        "only",
+        "or",
+        "order",
+        "outer",
+        "over",
+        "partition",
+        "primary",
+        "range",
+        "references",
+        "right",
+        "rows",
+        "select",
+        "set",
+        "some",
+        "table",
+        "then",
+        "to",
+        "true",
+        "union",
+        "unique",
+        "unnest",
+        "user",
+        "using",
+        "values",
+        "when",
+        "where",
+        "window",
+        "with",
+        "within",
+    ]
+)
 
 
 class Dialect(Enum):
@@ -287,13 +373,13 @@ def _is_dotted(name: str) -> bool:
 
 
 def _name(name: str, quote: str) -> str:
-    """A column's name; warehouses fold plain names, so only others are quoted."""
+    """A column's name; warehouses fold plain ones, so only others and words of SQL are quoted."""
     odd = "\\" in name or "`" in name or not name.isprintable()
     if not name or len(name) > _MOST_NAME or odd:
         raise SettingInvalid(
             f"the name of a table or column is a printable text of 1 to {_MOST_NAME} characters "
             "without backslash and backtick; found another. Rename it, or ask a view."
         )
-    if _PLAIN_NAME.fullmatch(name):
+    if _PLAIN_NAME.fullmatch(name) and name.lower() not in _RESERVED:
         return name
     return f"{quote}{name.replace(quote, quote * 2)}{quote}"
