@@ -27,91 +27,14 @@ MOST_LISTED_CELLS = 30_000
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MOST_NAME = 300
 # Words that some dialect takes for its own: whoever has such a name had to quote it too.
-_RESERVED = frozenset(
-    [
-        "all",
-        "and",
-        "any",
-        "array",
-        "as",
-        "asc",
-        "at",
-        "between",
-        "both",
-        "by",
-        "case",
-        "cast",
-        "check",
-        "column",
-        "constraint",
-        "create",
-        "cross",
-        "current",
-        "default",
-        "desc",
-        "distinct",
-        "else",
-        "end",
-        "except",
-        "exists",
-        "false",
-        "fetch",
-        "for",
-        "foreign",
-        "from",
-        "full",
-        "grant",
-        "group",
-        "grouping",
-        "having",
-        "if",
-        "in",
-        "inner",
-        "intersect",
-        "interval",
-        "into",
-        "is",
-        "join",
-        "lateral",
-        "left",
-        "like",
-        "limit",
-        "natural",
-        "not",
-        "null",
-        "offset",
-        "on",
-        "only",
-        "or",
-        "order",
-        "outer",
-        "over",
-        "partition",
-        "primary",
-        "range",
-        "references",
-        "right",
-        "rows",
-        "select",
-        "set",
-        "some",
-        "table",
-        "then",
-        "to",
-        "true",
-        "union",
-        "unique",
-        "unnest",
-        "user",
-        "using",
-        "values",
-        "when",
-        "where",
-        "window",
-        "with",
-        "within",
-    ]
-)
+_RESERVED = """
+    all and any array as asc at between both by case cast check column constraint create cross
+    current default desc distinct else end except exists false fetch for foreign from full grant
+    group grouping having if in inner intersect interval into is join lateral left like limit
+    natural not null offset on only or order outer over partition primary range references right
+    rows select set some table then to true union unique unnest user using values when where
+    window with within
+"""
 
 
 class Dialect(Enum):
@@ -380,6 +303,6 @@ def _name(name: str, quote: str) -> str:
             f"the name of a table or column is a printable text of 1 to {_MOST_NAME} characters "
             "without backslash and backtick; found another. Rename it, or ask a view."
         )
-    if _PLAIN_NAME.fullmatch(name) and name.lower() not in _RESERVED:
+    if _PLAIN_NAME.fullmatch(name) and name.lower() not in _RESERVED.split():
         return name
     return f"{quote}{name.replace(quote, quote * 2)}{quote}"
