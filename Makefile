@@ -26,7 +26,8 @@ check: lint test  ## everything; the tests also check README and docs
 
 verify: $(VENV)/.test  ## statistical tests, rounds, kills, coverage and accuracy at full size (hours)
 	FEDASSAY_VERIFY=1 $(BIN)/python -m pytest -n auto --dist worksteal tests/statistical tests/unit/test_secagg.py \
-		tests/endtoend/test_ledger_kills.py
+		tests/unit/test_secagg_cohorts.py tests/unit/test_report_ids.py \
+		tests/endtoend/test_ledger_kills.py tests/endtoend/test_tally_kills.py
 	$(BIN)/python -m experiments.coverage --page experiments/coverage.md
 	$(BIN)/python -m experiments.accuracy
 

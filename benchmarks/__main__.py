@@ -23,6 +23,7 @@ _TOPICS = (
     "secagg",
     "simulation",
     "calibration",
+    "plain",
     "refusals",
     "startup",
     "growth",

@@ -9,6 +9,7 @@ from pathlib import Path
 FIGURES = Path(__file__).parents[1] / "docs" / "figures"
 INK, SITE, OPEN, NOISE = "#1b2733", "#dcebf7", "#f4f1ea", "#b5482a"
 FONT = "system-ui, sans-serif"
+WAVES = {"distributed": "≈", "site": "≈≈", "local": "≈≈≈", "shuffled": "≈"}
 
 
 class Drawing:
@@ -105,8 +106,8 @@ def walk() -> None:
 
 
 def trust() -> None:
-    """Who sees what under the four privacy models."""
-    drawing = Drawing(860, 470, "Whom each privacy model trusts")
+    """Who sees what under the five privacy models."""
+    drawing = Drawing(860, 576, "Whom each privacy model trusts")
     locked = "secure aggregation,\n"
     rows = [
         ("secure", "exact counts", "only the exact sum", f"{locked}and that sums tell little"),
@@ -123,6 +124,12 @@ def trust() -> None:
             "every noisy row",
             "nobody:\nevery report protects itself",
         ),
+        (
+            "shuffled",
+            "every row adds a little noise",
+            "noisy rows, mixed",
+            "the shuffler, to mix them;\nelse every report protects itself less",
+        ),
     ]
     for x, words in ((60, ""), (215, "what leaves"), (495, "what is seen"), (740, "whom to trust")):
         drawing.text(x, 24, words, font_weight="bold")
@@ -134,13 +141,16 @@ def trust() -> None:
             drawing.box(122 + 66 * place, y + 12, 54, 34, "#ffffff")
             drawing.text(149 + 66 * place, y + 34, "rows", size=13)
             if name != "secure":
-                marks = "≈≈≈" if name == "local" else "≈" if name == "distributed" else "≈≈"
+                marks = WAVES[name]
                 drawing.text(149 + 66 * place, y + 58, marks, fill=NOISE, font_weight="bold")
         drawing.text(215, y + 80, leaves, size=13)
         drawing.arrow(327, y + 46, 408, y + 46)
         if name in ("secure", "distributed"):
             drawing.box(338, y + 26, 56, 40, "#ffffff")
             drawing.text(366, y + 51, "locked", size=13)
+        elif name == "shuffled":
+            drawing.box(338, y + 26, 56, 40, "#ffffff")
+            drawing.text(366, y + 51, "mixed", size=13)
         drawing.box(410, y, 170, 92)
         drawing.text(495, y + 50, seen)
         drawing.text(720, y + (42 if "\n" in trusted else 50), trusted, size=13)

@@ -233,6 +233,10 @@ class Model:
         last = self.measured[max(self.measured)].server_seconds
         if self.cohort is not None:
             return last * clients / self.cohort
+        first = min(self.measured)
+        if clients < first:
+            # In proportion: what a report takes at least, at few of them too.
+            return self.measured[first].server_seconds * clients / first
         # Every report is read: an exponent below one is the noise of a busy machine.
         growth = (clients / max(self.measured)) ** max(1.0, self.time_exponent)
         return float(last * growth)

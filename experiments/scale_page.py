@@ -23,7 +23,8 @@ def page(models: list[Model]) -> Iterator[str]:
         f"What one survey of {CELLS} cells (2 × {CELLS} counters, one level) costs from a thousand "
         "to a billion clients. Written by `python -m experiments.scale_page`: seconds are the "
         "processor's on one core, measured at the sizes of the last table and carried on from the "
-        "largest of them by the fitted exponent, memory by a fitted line. A client holds one row."
+        "largest of them by the fitted exponent (below the smallest in proportion), memory by a "
+        "fitted line. A client holds one row."
     )
     yield "## A client"
     yield markdown_table(

@@ -13,6 +13,7 @@ import pytest
 from fedassay.cli import main
 from fedassay.ledger import Ledger, Part, Status
 from tests.surveys import local_pair, local_survey, shared_pair, small_survey
+from tests.unit.test_shuffler import shuffled_survey
 
 CANARY = "0.7312345"
 Run = Callable[..., tuple[int, str, str]]
@@ -367,3 +368,28 @@ def test_a_server_is_charged_once_for_the_two_surveys_that_it_hands_out(run: Run
     assert code == 0
     assert "issued" in out
     assert ledger.balances("w")[0].spent == Fraction(1, 2)
+
+
+def test_a_shuffled_survey_charges_a_delta_that_is_shown_beside_the_budgets(run: Run) -> None:
+    survey = shuffled_survey()
+    survey.save(Path("shuffled.json"))
+    epsilon, delta = survey.guarantee.epsilon, survey.guarantee.delta
+    assert epsilon is not None
+    assert delta is not None
+    run("ledger", "new", "ledger.db")
+    ask = (
+        "answer", "shuffled.json", "scores.csv", "-o", "report.fa", "--ledger", "ledger.db",
+        "--data-id", "w", "--largest-epsilon", 10, "--largest-local", 10, "--client-id", "a",
+    )  # fmt: skip
+    run("ledger", "budget", "ledger.db", "--data-id", "w", "--epsilon", 5)
+    code, _, said = run(*ask)
+    assert code == 2
+    assert "allows no delta" in said
+    assert "delta" not in run("ledger", "show", "ledger.db")[1]
+    run("ledger", "budget", "ledger.db", "--data-id", "w", "--epsilon", 5, "--delta", "1e-3")
+    code, out, said = run(*ask)
+    assert code == 0, said
+    assert f"Charged epsilon {epsilon} at delta {float(delta):g} to data 'w'." in out
+    assert f"{float(delta):g} of 0.001" in run("ledger", "show", "ledger.db")[1]
+    (balance,) = json.loads(run("ledger", "show", "ledger.db", "--json")[1])["balances"]
+    assert Fraction(balance["spent_delta"]) == delta

@@ -1,13 +1,16 @@
 """From a survey to a query to counts to a report, as somebody with a warehouse does it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
 import numpy as np
 import pytest
 
+from fedassay import Grid
 from tests.program import Run, check_refused
+from tests.surveys import site_survey
 
 ROWS = 2_000
 SITE = ("--privacy", "site", "--epsilon", 1, "--clients", 4, "--examples", ROWS)
@@ -84,3 +87,18 @@ def test_a_ledger_charges_counts_once(run: Run, table: Path, tmp_path: Path) -> 
     again = run("answer", survey, "--counts", counts, *charged, "-o", tmp_path / "b.fa")
     assert json.loads(again.out)["given_before"]
     assert (tmp_path / "a.fa").read_bytes() == (tmp_path / "b.fa").read_bytes()
+
+
+def test_counts_between_other_edges_are_noticed_by_their_mark(
+    run: Run, table: Path, tmp_path: Path
+) -> None:
+    surveys = [tmp_path / "even.json", tmp_path / "uneven.json"]
+    for survey, edge in zip(surveys, (0.5, 0.25), strict=True):
+        flat_site = replace(site_survey(cells=2), grid=Grid.explicit([0.0, edge, 1.0]))
+        flat_site.save(survey)
+    asked = ("--dialect", "duckdb", "--table", "scored", "--score", "risk", "--label", "died")
+    counts = counts_by_query(run("sql", surveys[0], *asked, "--mark").out, table, tmp_path)
+    out = ("-o", tmp_path / "report.fa")
+    check_refused(run("answer", surveys[1], "--counts", counts, *out), "between other edges")
+    assert not (tmp_path / "report.fa").exists()
+    assert run("answer", surveys[0], "--counts", counts, *out).code == 0

@@ -1,15 +1,21 @@
-"""Spark counts what brute force counts: files, frames, tables and its SQL; a killed worker too."""
+"""Spark counts what brute force counts: files, frames, tables and its SQL; a killed worker too.
+
+So do the two lines for Dask and for Ray.
+"""
 
 import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -98,6 +104,13 @@ def test_sql_frames_tables_and_files_count_as_brute_force_does(
     others = ("scored", path.as_uri(), [str(path)]) if name == "uneven" else ()
     for data in (frame, path, *others):
         assert by_place(spark.count_spark(survey, data, columns)) == expected
+
+
+def test_workers_on_this_machine_are_of_the_python_that_asks(session: "SparkSession") -> None:
+    """Whatever python3 comes first on the path: an environment need not be activated."""
+    (found,) = session.sparkContext.parallelize([0], 1).map(lambda _: sys.executable).collect()
+    assert Path(found).resolve() == Path(sys.executable).resolve()
+    assert Path(found).parent == Path(sys.executable).parent
 
 
 def test_rows_that_fit_nowhere_are_refused_or_counted_apart(
@@ -324,3 +337,52 @@ def test_the_page_runs_with_spark_and_with_dask(
         rows = risk[(risk * 7 % 1 < risk) == bool(label)]
         cells = np.searchsorted(survey.grid.edges, rows) - 1
         assert found.tolist() == (3 * np.bincount(cells, minlength=len(found))).tolist()
+
+
+WITH_RAY = """
+import json, ray
+from fedassay.tables.columns import Columns
+from fedassay.tables.parts import PartCounter, table_parts
+from tests.surveys import flat_survey
+from tests.unit.test_sql import GRIDS
+
+ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, _temp_dir=FOLDER)
+survey, parts = flat_survey(GRIDS["uneven"]), table_parts([DATA])
+counter = PartCounter.of(survey, Columns("a score"))
+TWO_LINES
+print(json.dumps(counts.tolist()))
+"""
+
+
+def test_rays_two_lines_count_as_brute_force_does(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="Ray comes with the extra flower")
+    (lines,) = [
+        block.text
+        for block in read_blocks(ROOT / "docs" / "bulk.md")
+        if block.language == "text" and "ray.remote" in block.text
+    ]
+    assert len(lines.splitlines()) == 2
+    grid, folder = GRIDS["uneven"], tmp_path / "scored"
+    folder.mkdir()
+    examples = rows_on(grid)
+    for part in range(3):
+        write(folder / f"{part}.parquet", examples.rows(slice(part, None, 3)))
+    script = WITH_RAY.replace("TWO_LINES", lines).replace("DATA", repr(str(folder)))
+    # Ray's sockets need a short path.
+    with TemporaryDirectory(prefix="ray", dir="/tmp") as place:
+        done = subprocess.run(
+            [sys.executable, "-c", script.replace("FOLDER", repr(place))],
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+                "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+                "RAY_USAGE_STATS_ENABLED": "0",
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=240,
+        )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = np.array(json.loads(done.stdout.splitlines()[-1]))
+    assert by_place(found) == by_brute_force(grid, examples)

@@ -74,6 +74,7 @@ def test_every_cell_has_its_count_in_any_order_and_writing(tmp_path: Path) -> No
         ([*GOOD, "-1,0,7"], "labels must be 0 or 1"),
         ([*GOOD, "-1,-1,7"], "labels must be 0 or 1"),
         ([*GOOD, "1,-1,7"], "scores must lie from 0 to 1"),
+        ([*GOOD, f"-1,{2**30},0"], "other edges than this survey's, by line 6"),
         ([*GOOD[:4], f"1,1,{MAX_CLIENTS}"], "at most 2,147,483,648 rows"),
         ([*GOOD, *["0,0,5"] * 200], "at most"),
         ([*GOOD[:4], '1,1,"3'], "is no CSV file"),

@@ -65,6 +65,17 @@ def test_a_file_of_another_survey_stops_the_batch_unless_it_is_left_out(study: P
     assert shuffle(study, "--leave-out-bad")["left_out"] == 1
 
 
+def test_what_is_wrong_with_very_many_files_is_said_in_few_lines(study: Path) -> None:
+    for number, other in enumerate(reports(shuffled_survey(minimum=9), 50)):
+        (study / "inbox" / f"other-{number}.fa").write_bytes(encode(other))
+    line = ["shuffle", str(study / "survey.json"), str(study / "inbox"), "-o", str(study / "b.fa")]
+    done = CliRunner().invoke(app, line)
+    assert isinstance(done.exception, ReportMalformed)
+    said = done.stderr.splitlines()
+    assert len(said) == 21
+    assert said[-1] == "... and 30 more of the kind."
+
+
 def test_an_inbox_below_the_minimum_is_kept_back(study: Path) -> None:
     for path in sorted((study / "inbox").iterdir())[3:]:
         path.unlink()

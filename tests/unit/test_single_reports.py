@@ -71,6 +71,21 @@ def test_single_reports_are_really_read_in_bulk(survey: Survey) -> None:
 
 
 @surveys
+def test_a_report_that_is_kept_is_not_written_over_by_the_next(survey: Survey) -> None:
+    data = as_bytes(made(survey, 40))
+    # A chunk that holds one or two messages, so that one buffer is filled many times.
+    found = [each for each, _ in single_reports(BytesIO(data), survey, chunk_bytes=1)]
+    kept = [
+        encode(block)
+        for each in found
+        if isinstance(each, SingleReports)
+        for block in blocks_of(each, survey.fingerprint)
+    ]
+    assert len(found) > 10
+    assert b"".join(kept) == data
+
+
+@surveys
 def test_blocks_between_single_reports_are_read_too(survey: Survey) -> None:
     singles, blocks = made(survey, 300), made(survey, 20, rows=3, seed=2)
     mixed = [*singles[:150], *blocks[:10], *singles[150:], *blocks[10:], *made(survey, 1, rows=0)]

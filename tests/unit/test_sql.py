@@ -17,7 +17,7 @@ from fedassay import Examples, Grid, Hierarchy, Survey
 from fedassay.errors import SettingInvalid
 from fedassay.group_names import GroupNames
 from fedassay.mechanisms import Unit, UnitKind
-from fedassay.tables.sql import MOST_COMPARED_CELLS, Dialect, counts_query
+from fedassay.tables.sql import MOST_COMPARED_CELLS, MOST_LISTED_CELLS, Dialect, counts_query
 from tests.surveys import flat_survey, local_pair, local_survey
 
 EDGES = [0.0, 5e-324, 1e-300, 1e-12, 0.1, 0.25, 1 / 3, 0.5, 0.7, 1.0 - 2**-53, 1.0]
@@ -128,15 +128,49 @@ def test_names_are_quoted_where_they_need_it(duck: duckdb.DuckDBPyConnection) ->
     )
 
 
+def test_names_that_are_words_of_sql_are_quoted(
+    duck: duckdb.DuckDBPyConnection, postgres: list[str]
+) -> None:
+    names = {"table": "order", "score": "end", "label": "group"}
+    made = 'CREATE TEMP TABLE "order" AS SELECT 0.9 AS "end", 1 AS "group";'
+    duck.execute(made)
+    survey = survey_on(GRIDS["uniform"])
+    assert asked(duck, counts_query(survey, "duckdb", **names))[1, 7] == 1  # type: ignore[arg-type]  # names alone
+    query = counts_query(survey, "postgres", **names)  # type: ignore[arg-type]  # names alone
+    assert postgres_counts(postgres, made, query)[1, 7] == 1
+    spark = counts_query(survey, "spark", **names)  # type: ignore[arg-type]  # names alone
+    assert "`order`" in spark
+
+
 @pytest.mark.parametrize("name", ["", "a\nb", "a\\b", "x" * 400])
 def test_names_that_no_warehouse_has_are_refused(name: str) -> None:
     survey = survey_on(GRIDS["uniform"])
     for names in ({"table": name}, {"table": "t", "score": name}, {"table": "t", "label": name}):
         with pytest.raises(SettingInvalid, match="the name of a table or column"):
-            counts_query(survey, "duckdb", **names)
+            counts_query(survey, "duckdb", **names)  # type: ignore[arg-type]  # names alone
     if name:
         with pytest.raises(SettingInvalid, match="the label of a positive"):
             counts_query(survey, "duckdb", table="t", positive=name)
+
+
+def test_a_mark_is_one_row_more_that_counts_nothing(
+    duck: duckdb.DuckDBPyConnection, postgres: list[str]
+) -> None:
+    duck.execute("CREATE TABLE scored AS SELECT 0.9 AS score, 1 AS label")
+    made = "CREATE TEMP TABLE scored AS SELECT 0.9 AS score, 1 AS label;"
+    marks = set()
+    for edge in (0.25, 0.5):
+        survey = survey_on(Grid.explicit([0.0, edge, 1.0]))
+        plain = asked(duck, counts_query(survey, "duckdb", table="scored"))
+        found = asked(duck, counts_query(survey, "duckdb", table="scored", mark=True))
+        query = counts_query(survey, "postgres", table="scored", mark=True)
+        assert postgres_counts(postgres, made, query) == found
+        (mark,) = found.keys() - plain.keys()
+        assert found == {**plain, mark: 0}
+        assert mark[0] == -1
+        assert mark[1] >= 2**30
+        marks.add(mark)
+    assert len(marks) == 2
 
 
 def test_a_positive_with_a_quote_is_one_text(duck: duckdb.DuckDBPyConnection) -> None:
@@ -158,11 +192,43 @@ def test_every_dialect_reads_its_query(dialect: Dialect, grid: Grid) -> None:
     assert read.named_selects == ["label", "cell", "n"]
 
 
+# Trino's functions that DuckDB does not have, by what their documentation says.
+STAND_INS = """
+CREATE MACRO WIDTH_BUCKET(x, bins) AS LEN(LIST_FILTER(bins, lambda b: b <= x));
+CREATE MACRO SEQUENCE(low, high) AS RANGE(low, CAST(FLOOR(high) AS BIGINT) + 1);
+"""
+
+
+@pytest.mark.parametrize("grid", GRIDS.values(), ids=GRIDS)
+def test_a_query_for_trino_counts_as_brute_force_does_by_stand_ins(
+    duck: duckdb.DuckDBPyConnection, grid: Grid
+) -> None:
+    examples = rows_on(grid)
+    fill(duck, examples, "BOOLEAN")
+    duck.execute(STAND_INS)
+    query = counts_query(survey_on(grid), "trino", table="scored")
+    assert asked(duck, query) == by_brute_force(grid, examples)
+
+
+def test_trino_gets_no_list_and_no_sequence_that_is_too_long_for_it() -> None:
+    query = counts_query(flat_survey(Grid.uniform(MOST_LISTED_CELLS)), "trino", table="scored")
+    # Its limits: 254 numbers in an array, 127 arguments, sequences of 10,000, 10^6 characters.
+    (read,) = sqlglot.parse(query, read="trino")
+    assert read is not None
+    assert max(len(each.expressions) for each in read.find_all(sqlglot.exp.Array)) <= 254
+    assert len(list(read.find_all(sqlglot.exp.Array))) <= 127
+    assert f"SEQUENCE(0, {MOST_LISTED_CELLS - 1} / 256)" in query
+    assert MOST_LISTED_CELLS / 256 < 10_000
+    assert len(query) < 1_000_000
+
+
 @pytest.mark.parametrize(
     ("survey", "dialect", "said"),
     [
         (flat_survey(Grid.uniform(2 * MOST_COMPARED_CELLS)), "spark", "at most 4,096 cells"),
         (flat_survey(Grid.uniform(2 * MOST_COMPARED_CELLS)), "snowflake", "at most 4,096 cells"),
+        (flat_survey(Grid.uniform(MOST_LISTED_CELLS + 1)), "trino", "at most 30,000 cells"),
+        (flat_survey(Grid.uniform(MOST_LISTED_CELLS + 1)), "bigquery", "at most 30,000 cells"),
         (local_pair()[0], "duckdb", "by its number in the table"),
         (local_pair()[1], "postgres", "by its number in the table"),
     ],

@@ -2,8 +2,8 @@
 
 import os
 from collections.abc import Callable, Iterator
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 import pytest
 
@@ -103,7 +103,7 @@ def test_what_is_counted_is_not_read_again(run: Run, monkeypatch: pytest.MonkeyP
     run.stopped(3)
     starts = {}
 
-    def noted(stream: BinaryIO, survey: Survey, **options: int) -> Iterator[object]:
+    def noted(stream: BufferedReader, survey: Survey, **options: int) -> Iterator[object]:
         starts[Path(stream.name).name] = stream.tell()
         return single_reports(stream, survey, **options)
 

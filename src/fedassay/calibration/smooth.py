@@ -7,10 +7,12 @@ import numpy as np
 from fedassay.calibration.calibrator import Calibrator, Method
 from fedassay.calibration.logit import expit, log_odds, off_ends
 from fedassay.calibration.parametric import knots
+from fedassay.calibration.products import matrix_product, row_product
 from fedassay.calibration.rates import MOST_BUCKETS, BucketRates, bucket_rates
 from fedassay.examples import FloatArray, IntArray
 from fedassay.extras import needed_for
 from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.delta_method import weighted_sum
 
 _WAVES = 40
 _STEPS = 50
@@ -56,25 +58,26 @@ class _Problem:
 
     def loss(self, weights: FloatArray) -> float:
         """Minus the log-likelihood."""
-        shown = self.rates.averaged(expit(self.log_odds + weights @ self.features))
+        shown = self.rates.averaged(expit(self.log_odds + row_product(weights, self.features)))
         observed = self.rates.rates
         if self.precision is not None:
             rest = observed - shown
-            return 0.5 * float(rest @ self.precision @ rest)
+            return 0.5 * weighted_sum(row_product(rest, self.precision), rest)
         mean = np.clip(shown, 1e-300, 1.0 - 1e-16)
         each = observed * np.log(mean) + (1.0 - observed) * np.log1p(-mean)
-        return -float(self.effective @ each)
+        return -weighted_sum(self.effective, each)
 
     def score(self, weights: FloatArray, used: IntArray) -> tuple[FloatArray, FloatArray]:
         """The likelihood's slope by the weights in use, and its Fisher information."""
-        shown = expit(self.log_odds + weights @ self.features)
+        shown = expit(self.log_odds + row_product(weights, self.features))
         mean = self.rates.averaged(shown)
         slope = self.rates.averaged(shown * (1.0 - shown) * self.features[used])
         if self.precision is not None:
-            weighted = slope @ self.precision
+            weighted = matrix_product(slope, self.precision)
         else:
             weighted = slope * (self.effective / np.maximum(mean * (1.0 - mean), 1e-12))
-        return weighted @ (self.rates.rates - mean), weighted @ slope.T
+        rest = self.rates.rates - mean
+        return row_product(rest, weighted.T), matrix_product(weighted, slope.T)
 
 
 def fit_smooth(histogram: ScoreHistogram, *, noise_aware: bool = True) -> Calibrator:
@@ -102,11 +105,11 @@ def smooth_from(rates: BucketRates) -> Averaged:
     for spread in _spreads():
         most_likely, proof = _most_likely(problem, spread)
         evidence.append(proof)
-        values.append(expit(raw + most_likely @ basis))
+        values.append(expit(raw + row_product(most_likely, basis)))
     weights = np.exp(np.array(evidence) - max(evidence))
     weights[1:] /= len(weights) - 1
     weights /= weights.sum()
-    mean = weights @ np.stack(values)
+    mean = row_product(weights, np.stack(values))
     return Averaged(_rising(rates, scores, mean), float(weights[0]))
 
 
@@ -173,8 +176,7 @@ def _inverse(covariance: FloatArray) -> FloatArray:
     """The inverse, of a matrix that rounding may have made not quite positive."""
     values, vectors = np.linalg.eigh(covariance)
     kept = np.maximum(values, 1e-9 * values[-1])
-    inverse: FloatArray = (vectors / kept) @ vectors.T
-    return inverse
+    return matrix_product(vectors / kept, vectors.T)
 
 
 def _spreads() -> list[FloatArray]:

@@ -74,6 +74,8 @@ class ReceiptKeeper:
             return "Nothing was charged."
         charge = self.receipt.entry.content
         what = "an exact sum" if charge.epsilon is None else f"epsilon {show(charge.epsilon)}"
+        if charge.delta is not None:
+            what += f" at delta {float(charge.delta):g}"
         lines = [f"Charged {what} to {self.part}{step_words(charge)}."]
         lines += [
             f"Spent {show(balance.spent)} of {show(balance.budget.epsilon)} per "

@@ -10,7 +10,7 @@ from fedassay.classes.class_tally import ClassTallyBuilder, KeptClassTally
 from fedassay.classes.result import ClassAssessment
 from fedassay.classes.survey_file import class_fingerprint, load_class_survey
 from fedassay.cli.classes import say_classes
-from fedassay.cli.console import err, plain, progress
+from fedassay.cli.console import complain, plain, progress
 from fedassay.cli.outputs import Voice, check_output
 from fedassay.engines.report_files import collect, report_files
 from fedassay.engines.unfinished import Collected
@@ -40,8 +40,7 @@ def tally_class_survey(
     paths = report_files(reports)
     with progress("files", len(paths)) as advance:
         collected = collect(builder, paths, progress=advance)
-    for complaint in collected.complaints:
-        err.print(complaint, style="red", markup=False, soft_wrap=True)
+    complain(collected.complaints)
     kept = kept.holding(builder.tallies())
     if not kept.reports:
         raise TooFewReports(

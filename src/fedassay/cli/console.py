@@ -42,6 +42,16 @@ class SafeConsole(Console):
 
 out = SafeConsole(highlight=False)
 err = SafeConsole(stderr=True, highlight=False)
+_MOST_COMPLAINTS = 20
+
+
+def complain(complaints: Sequence[str]) -> None:
+    """Say on standard error what is wrong with files, one line for each of the first twenty."""
+    for complaint in complaints[:_MOST_COMPLAINTS]:
+        err.print(complaint, style="red", markup=False, soft_wrap=True)
+    more = len(complaints) - _MOST_COMPLAINTS
+    if more > 0:
+        err.print(f"... and {more:,} more of the kind.", style="red", soft_wrap=True)
 
 
 def cell(text: object) -> Text:

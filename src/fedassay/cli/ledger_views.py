@@ -33,6 +33,9 @@ def balance_table(balances: Sequence[Balance]) -> Table:
     table.add_column("per")
     table.add_column("charges", justify="right", no_wrap=True)
     table.add_column("uncovered", justify="right", no_wrap=True)
+    has_delta = any(map(delta_words, balances))
+    if has_delta:
+        table.add_column("delta", justify="right", no_wrap=True)
     for balance in balances:
         window = balance.budget.window
         name = balance.data if window.is_ever else f"{balance.data} {window}"
@@ -44,8 +47,18 @@ def balance_table(balances: Sequence[Balance]) -> Table:
             f"{balance.budget.unit.value} ({balance.neighbours.value})",
             f"{balance.charges:,}",
             f"{balance.unbounded:,}",
+            *([delta_words(balance)] if has_delta else []),
         )
     return table
+
+
+def delta_words(balance: Balance) -> str:
+    """How much of a budget's delta is spent; nothing where neither knows of one."""
+    allowed = balance.budget.delta
+    if allowed is None and not balance.delta:
+        return ""
+    spent = f"{float(balance.delta):g}"
+    return spent if allowed is None else f"{spent} of {float(allowed):g}"
 
 
 def history_table(entries: Sequence[Entry]) -> Table:
@@ -161,6 +174,7 @@ def balances_json(
                 "neighbours": balance.neighbours.value,
                 "charges": balance.charges,
                 "uncovered": balance.unbounded,
+                **({"spent_delta": str(balance.delta)} if balance.delta else {}),
             }
             for balance in balances
         ],

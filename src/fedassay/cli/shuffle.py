@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from fedassay.cli.console import err, progress
+from fedassay.cli.console import complain, progress
 from fedassay.cli.outputs import JsonOption, QuietOption, Voice, check_output
 from fedassay.cli.survey import SurveyArgument
 from fedassay.client import Answer
@@ -29,7 +29,11 @@ def shuffle(
         Path, typer.Option("--output", "-o", metavar="BATCH", help="Batch to write.")
     ],
     leave_out_bad: Annotated[
-        bool, typer.Option("--leave-out-bad", help="Mix without files that are refused.")
+        bool,
+        typer.Option(
+            "--leave-out-bad",
+            help="Mix without what is refused: a file counts up to its first bad report.",
+        ),
     ] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -55,8 +59,7 @@ def shuffle(
     paths = report_files(inbox)
     with progress("files", len(paths)) as advance:
         repeated, complaints = take(shuffler, paths, advance)
-    for complaint in complaints:
-        err.print(complaint, style="red", markup=False, soft_wrap=True)
+    complain(complaints)
     if complaints and not leave_out_bad:
         raise ReportMalformed(
             f"a batch is made of reports to its survey alone; {len(complaints):,} file(s) hold "
@@ -68,7 +71,8 @@ def shuffle(
     voice = Voice(as_json, quiet)
     voice.say(
         f"Wrote {output}: {batch.reports:,} reports, shuffled; {repeated:,} came twice, "
-        f"{len(complaints):,} file(s) left out.\n{shuffler.survey.guarantee.sentence()}\n"
+        f"{len(complaints):,} file(s) with something left out.\n"
+        f"{shuffler.survey.guarantee.sentence()}\n"
         f"Pass on the batch alone: fedassay tally SURVEY {output} -o assessment.json"
     )
     voice.result(

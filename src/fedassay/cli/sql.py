@@ -19,6 +19,14 @@ def sql(
     score: columns.ScoreOption = None,
     label: columns.LabelOption = None,
     positive: columns.PositiveOption = None,
+    mark: Annotated[
+        bool,
+        typer.Option(
+            "--mark",
+            help="Add a row that counts nothing and names the edges, so that `answer` notices "
+            "counts of another survey with as many cells.",
+        ),
+    ] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -40,6 +48,7 @@ def sql(
         score=score or SCORE,
         label=label or LABEL,
         positive=positive,
+        mark=mark,
     )
     voice = Voice(as_json, quiet)
     voice.result({"query": query})

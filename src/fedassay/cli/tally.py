@@ -12,7 +12,7 @@ from fedassay.classes.survey_file import is_class_survey
 from fedassay.cli import options
 from fedassay.cli.class_files import refuse
 from fedassay.cli.class_tally import tally_class_survey
-from fedassay.cli.console import err, progress
+from fedassay.cli.console import complain, progress
 from fedassay.cli.groups import groups_content
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
 from fedassay.cli.show import assessment_content, say_assessment
@@ -303,8 +303,7 @@ def _collected(kept: KeptTally, reports: list[Path], place: Path) -> tuple[KeptT
     unfinished = Unfinished(place, builder) if is_local else None
     with progress("files", len(paths)) as advance:
         collected = collect(builder, paths, progress=advance, unfinished=unfinished)
-    for complaint in collected.complaints:
-        err.print(complaint, style="red", markup=False, soft_wrap=True)
+    complain(collected.complaints)
     kept = kept.holding(builder.tally())
     if not kept.reports:
         raise TooFewReports(

@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -141,7 +142,7 @@ def read_singles(path: Path, survey: Survey) -> Iterator[SingleReports | Message
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def _opened(path: Path) -> Iterator[BufferedReader]:
     """A report file to read from; an empty one, or one that cannot be read, raises."""
     try:
         with path.open("rb") as stream:

@@ -10,8 +10,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from io import BytesIO
-from typing import BinaryIO
+from io import BufferedIOBase, BytesIO
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +32,7 @@ from fedassay.wire import (
     row_bytes,
 )
 
-CHUNK_BYTES = 2**25
+CHUNK_BYTES = 2**24
 _FEWEST = 64
 _AT_ONCE = 2**12
 _LEVEL_AT = 6
@@ -58,7 +57,7 @@ class SingleReports:
 
 
 def single_reports(
-    stream: BinaryIO, survey: Survey, *, chunk_bytes: int = CHUNK_BYTES
+    stream: BufferedIOBase, survey: Survey, *, chunk_bytes: int = CHUNK_BYTES
 ) -> Iterator[tuple[SingleReports | Message, int]]:
     """Read a stream of messages to a locally private survey, in memory of a few chunks.
 
@@ -69,10 +68,12 @@ def single_reports(
         HEADER.size + row_bytes(survey, level) + CRC_BYTES
         for level in range(survey.hierarchy.levels)
     ]
-    data, at, reach = b"", 0, chunk_bytes
+    data, at, reach = memoryview(b""), 0, chunk_bytes
+    # Memory that was touched before costs nothing to touch again; a small file touches little.
+    buffer = np.empty(max(lengths) + max([chunk_bytes, *lengths]), dtype=np.uint8).data
     while True:
         if len(data) - at < max(lengths):
-            data, at = data[at:] + stream.read(max([chunk_bytes, *lengths])), 0
+            data, at = _more(stream, data[at:], buffer), 0
         if at == len(data):
             return
         found = _bulk(data, _starts(data, at, lengths, reach), survey)
@@ -85,14 +86,24 @@ def single_reports(
         reach = _FEWEST
         length = HEADER.size
         if len(data) - at >= HEADER.size:
-            length = message_bytes(data[at : at + HEADER.size], survey)
+            length = message_bytes(bytes(data[at : at + HEADER.size]), survey)
         if len(data) - at < length:
-            data, at = data[at:] + stream.read(length - len(data) + at), 0
+            data = memoryview(bytes(data[at:]) + stream.read(length - len(data) + at))
+            at = 0
         yield next(messages(BytesIO(data[at : at + length]), survey)), length
         at += length
 
 
-def _starts(data: bytes, at: int, lengths: list[int], reach: int) -> IntArray:
+def _more(stream: BufferedIOBase, left: memoryview, buffer: memoryview) -> memoryview:
+    """What is left of the last chunk and the next one, in one buffer; none if nothing follows."""
+    end = len(left)
+    buffer[:end] = bytes(left)
+    while end < len(buffer) and (found := stream.readinto(buffer[end:])):
+        end += found
+    return buffer[:end]
+
+
+def _starts(data: memoryview, at: int, lengths: list[int], reach: int) -> IntArray:
     """Where single reports begin, if all that follow are; at most `reach` of them."""
     last = len(data)
     if len(set(lengths)) == 1:
@@ -108,9 +119,9 @@ def _starts(data: bytes, at: int, lengths: list[int], reach: int) -> IntArray:
     return np.array(starts, dtype=np.int64)
 
 
-def _bulk(data: bytes, starts: IntArray, survey: Survey) -> tuple[SingleReports, int] | None:
+def _bulk(data: memoryview, starts: IntArray, survey: Survey) -> tuple[SingleReports, int] | None:
     """The single reports at these places, up to the first that is not a sound one."""
-    heads = _at(data, starts, HEADER.size).view(_WORDS).ravel()
+    heads = _at(data, starts, HEADER.size).view(_WORDS)[:, 0]
     level_of = ((heads["start"] & _LEVEL_MASK) >> _LEVEL_SHIFT).astype(np.int64)
     count = _first_false(_are_headers(heads, level_of, survey))
     whole = {}
@@ -126,8 +137,8 @@ def _bulk(data: bytes, starts: IntArray, survey: Survey) -> tuple[SingleReports,
     level_of = level_of[:count]
     rows = {}
     for level, on_level in enumerate(np.bincount(level_of).tolist()):
-        own = whole[level][:on_level, HEADER.size : -CRC_BYTES]
-        rows[level] = np.ascontiguousarray(own)
+        # A copy, since the buffer is filled again.
+        rows[level] = whole[level][:on_level, HEADER.size : -CRC_BYTES].copy()
         try:
             size = 2 * survey.hierarchy.cells_per_level[level]
             local_mechanism(survey, level).check_rows(rows[level], size)
@@ -151,7 +162,7 @@ def _are_headers(
     return fits
 
 
-def _at(data: bytes, starts: IntArray, length: int) -> Rows:
+def _at(data: memoryview, starts: IntArray, length: int) -> Rows:
     """The bytes from each of these places on; not copied where the places are evenly spaced."""
     steps = np.diff(starts)
     if not len(starts):

@@ -41,11 +41,26 @@ def calibration_of_rows(rows: SortedRows) -> dict[str, float | None]:
     1.5
     """
     scores, counts = rows.scores, rows.counts
-    odds, totals = log_odds(scores), counts.sum(axis=0)
-    large = IN_THE_LARGE.fit(odds, counts)
-    line = INTERCEPT_AND_SLOPE.fit(odds, counts)
+    values = _lines(scores, counts)
+    totals = counts.sum(axis=0)
     expected = float(totals @ scores)
-    values: dict[str, float | None] = {
+    values["oe_ratio"] = float(counts[1].sum()) / expected if expected > 0.0 else None
+    gaps = _gaps(scores, counts)
+    del counts
+    order = np.argsort(gaps)
+    gaps, totals = gaps[order], totals[order]
+    del order
+    figures = {"ici": Figure.MEAN, "e50": Figure.HALF, "e90": Figure.MOST, "emax": Figure.LARGEST}
+    return values | {
+        name: figure_of(gaps, totals, figure, is_sorted=True) for name, figure in figures.items()
+    }
+
+
+def _lines(scores: FloatArray, counts: FloatArray) -> dict[str, float | None]:
+    """Calibration in the large, intercept and slope."""
+    odds = log_odds(scores)
+    large, line = (law.fit(odds, counts) for law in (IN_THE_LARGE, INTERCEPT_AND_SLOPE))
+    return {
         "calibration_in_the_large": None
         if isinstance(large, NotEnoughData)
         else float(large.parameters[0]),
@@ -53,14 +68,6 @@ def calibration_of_rows(rows: SortedRows) -> dict[str, float | None]:
         if isinstance(line, NotEnoughData)
         else float(line.parameters[0]),
         "calibration_slope": None if isinstance(line, NotEnoughData) else float(line.parameters[1]),
-        "oe_ratio": float(counts[1].sum()) / expected if expected > 0.0 else None,
-    }
-    gaps = _gaps(scores, counts)
-    order = np.argsort(gaps)
-    gaps, totals = gaps[order], totals[order]
-    figures = {"ici": Figure.MEAN, "e50": Figure.HALF, "e90": Figure.MOST, "emax": Figure.LARGEST}
-    return values | {
-        name: figure_of(gaps, totals, figure, is_sorted=True) for name, figure in figures.items()
     }
 
 

@@ -39,7 +39,7 @@ def row_metrics(
     # The last row of each run of equal scores.
     ends = np.append(np.flatnonzero(np.diff(scores)), len(scores) - 1)
     below_p = np.concatenate([[0.0], np.cumsum(labels)[ends]])
-    below_n = np.concatenate([[0.0], np.cumsum(1.0 - labels)[ends]])
+    below_n = np.concatenate([[0.0], ends + 1.0]) - below_p
     values: dict[str, float | None] = {
         "roc_auc": float(np.diff(below_p) @ (below_n[:-1] + below_n[1:]) / (2.0 * P * N)),
         "average_precision": _average_precision(P - below_p, N - below_n),
@@ -49,10 +49,12 @@ def row_metrics(
         "prevalence": P / (P + N),
     }
     rows = SortedRows(scores[ends], below_n, below_p)
+    # Of many rows each column is most of what memory there is.
+    del scores, labels, ends
     values |= calibration_of_rows(rows)
     asked = [threshold for threshold in map(threshold_of, more) if threshold is not None]
     for threshold in dict.fromkeys([*thresholds, *asked]):
-        place = int(np.searchsorted(scores[ends], threshold, side="right"))
+        place = int(np.searchsorted(rows.scores, threshold, side="right"))
         tp, fp = float(P - below_p[place]), float(N - below_n[place])
         at = _at_threshold(tp, fp, P, N)
         at |= clinical_at_threshold(tp, fp, P, N, threshold=threshold)

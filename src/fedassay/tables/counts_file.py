@@ -5,6 +5,7 @@ labels once, whole numbers, nothing left over. Messages name lines and rules, ne
 """
 
 import csv
+import hashlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,16 +22,38 @@ COLUMNS = ("label", "cell", "n")
 _BYTES_PER_CELL = 96
 _WHOLE = re.compile(r"(-?[0-9]{1,15})(\.0{1,9})?")
 _NOT_COUNTED = -1
+_FIRST_MARK = 2**30
+
+
+def edges_mark(survey: Survey) -> int:
+    """A number beyond any cell that stands for a survey's edges, and for no others.
+
+    A query may add it to its result, as a cell of no label that holds nothing.
+
+    >>> from fedassay import new_survey
+    >>> edges_mark(new_survey(privacy="site", epsilon=1, height=1))
+    1429629082
+    """
+    digest = hashlib.sha256(survey.grid.edges.astype("<f8").tobytes()).digest()
+    return _FIRST_MARK + int.from_bytes(digest[:4]) % _FIRST_MARK
 
 
 def read_counts(path: Path, survey: Survey) -> IntArray:
-    """Counts per label and cell of a survey's grid, from the result of `counts_query`."""
+    """Counts per label and cell of a survey's grid, from the result of `counts_query`.
+
+    Whose cells they are is checked by `edges_mark`, where that is there.
+    """
     require_plain_cells(survey)
-    cells = survey.grid.cells
+    cells, mark = survey.grid.cells, edges_mark(survey)
     counts = np.full((2, cells), _NOT_COUNTED, dtype=np.int64)
     for line, (label, cell, n) in _lines(path, most=2 * cells + 4):
         if n < 0:
             raise FileInvalid(f"{path}: counts are 0 or more; line {line} has less. {_ASK_AGAIN}")
+        if label == _NOT_COUNTED and cell >= _FIRST_MARK and cell != mark:
+            raise FileInvalid(
+                f"{path}: these are counts between other edges than this survey's, by line {line}. "
+                "Ask with the query of this survey: fedassay sql survey.json --dialect NAME."
+            )
         if _NOT_COUNTED in {label, cell}:
             if n:
                 raise FileInvalid(_stray(path, label))

@@ -15,14 +15,26 @@ from enum import Enum
 from fedassay.checks import choice, require_type
 from fedassay.errors import SettingInvalid
 from fedassay.examples import FloatArray
+from fedassay.grid_rules import MAX_CELLS
 from fedassay.patient_rows import limits_patients
 from fedassay.survey import Survey
-from fedassay.tables.counts_file import require_plain_cells
+from fedassay.tables.counts_file import edges_mark, require_plain_cells
 
 MOST_COMPARED_CELLS = 2**12
 """A tree of comparisons over more cells is longer than warehouses read."""
+MOST_LISTED_CELLS = 30_000
+"""Edges of so many cells fit into the million characters that Trino and BigQuery read."""
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MOST_NAME = 300
+# Words that some dialect takes for its own: whoever has such a name had to quote it too.
+_RESERVED = """
+    all and any array as asc at between both by case cast check column constraint create cross
+    current default desc distinct else end except exists false fetch for foreign from full grant
+    group grouping having if in inner intersect interval into is join lateral left like limit
+    natural not null offset on only or order outer over partition primary range references right
+    rows select set some table then to true union unique unnest user using values when where
+    window with within
+"""
 
 
 class Dialect(Enum):
@@ -49,11 +61,19 @@ class _Words:
     apostrophe: str = "''"
     """How one is written within a text."""
     place: str | None = None
-    """How many of the sorted {edges} are at most {score}."""
+    """How many of a sorted list of {edges} are at most {score}."""
+    array: str = "ARRAY[{numbers}]"
+    """A list of {numbers}."""
+    most_cells: int | None = MOST_COMPARED_CELLS
+    """Of a survey that can be asked; None is any number."""
+    most_in_array: int = MAX_CELLS
+    """A longer list is joined of shorter ones."""
 
 
 _WORDS = {
-    Dialect.DUCKDB: _Words("DOUBLE", "VARCHAR", "SELECT UNNEST(RANGE({last} + 1)) AS cell"),
+    Dialect.DUCKDB: _Words(
+        "DOUBLE", "VARCHAR", "SELECT UNNEST(RANGE({last} + 1)) AS cell", most_cells=None
+    ),
     Dialect.SPARK: _Words(
         "DOUBLE",
         "STRING",
@@ -67,19 +87,28 @@ _WORDS = {
         "SELECT cell FROM UNNEST(GENERATE_ARRAY(0, {last})) AS cell",
         quote="`",
         apostrophe="\\'",
-        place="RANGE_BUCKET({score}, [{edges}])",
+        place="RANGE_BUCKET({score}, {edges})",
+        array="[{numbers}]",
+        most_cells=MOST_LISTED_CELLS,
     ),
     Dialect.TRINO: _Words(
         "DOUBLE",
         "VARCHAR",
-        "SELECT cell FROM UNNEST(SEQUENCE(0, {last})) AS numbered (cell)",
-        place="WIDTH_BUCKET({score}, ARRAY[{edges}])",
+        # A sequence has at most 10,000 numbers.
+        "SELECT 256 * high + low AS cell FROM UNNEST(SEQUENCE(0, {last} / 256)) AS highs (high)"
+        " CROSS JOIN UNNEST(SEQUENCE(0, 255)) AS lows (low) WHERE 256 * high + low <= {last}",
+        place="WIDTH_BUCKET({score}, {edges})",
+        most_cells=MOST_LISTED_CELLS,
+        # Before 2024 an array was written with at most 254 numbers; CONCAT takes 127 of them.
+        most_in_array=250,
     ),
     Dialect.POSTGRES: _Words(
         "DOUBLE PRECISION",
         "TEXT",
         "SELECT GENERATE_SERIES(0, {last}) AS cell",
-        place="WIDTH_BUCKET({score}, CAST(ARRAY[{edges}] AS DOUBLE PRECISION[]))",
+        place="WIDTH_BUCKET({score}, {edges})",
+        array="CAST(ARRAY[{numbers}] AS DOUBLE PRECISION[])",
+        most_cells=None,
     ),
     Dialect.SNOWFLAKE: _Words(
         "DOUBLE",
@@ -98,11 +127,13 @@ def counts_query(
     score: str = "score",
     label: str = "label",
     positive: str | None = None,
+    mark: bool = False,
 ) -> str:
     """The query whose result, with columns label, cell and n, `answer --counts` takes.
 
     Every cell of both labels is a row, empty ones too. Rows without a label of 0 or 1, or without
-    a score from 0 to 1, are counted under -1, so that nothing is lost in silence.
+    a score from 0 to 1, are counted under -1, so that nothing is lost in silence. With `mark`
+    there is one more row of label -1 that counts nothing; its cell says whose edges these are.
 
     >>> from fedassay import new_survey
     >>> survey = new_survey(privacy="site", epsilon=1, height=1)
@@ -120,9 +151,11 @@ def counts_query(
     if dialect is Dialect.DUCKDB:
         coded, counted = "s", _histogram(survey.grid.edges[1:])
     else:
-        cell = _tree(edges) if words.place is None else _place(words.place, edges)
+        cell = _tree(edges) if words.place is None else _place(words, words.place, edges)
         coded = f"CASE WHEN s >= 0 AND s <= 1 THEN {cell} ELSE -1 END AS cell"
         counted = "SELECT label, cell, COUNT(*) AS n FROM fedassay_coded GROUP BY label, cell"
+    row = f"UNION ALL\nSELECT -1 AS label, {edges_mark(survey)} AS cell, 0 AS n\n"
+    marked = row if mark else ""
     # Names of its own, so that none hides the user's table.
     return f"""\
 WITH fedassay_rows AS (
@@ -149,7 +182,7 @@ CROSS JOIN fedassay_cells AS c
 LEFT JOIN fedassay_counted AS f ON f.label = l.label AND f.cell = c.cell
 UNION ALL
 SELECT label, cell, n FROM fedassay_counted WHERE label < 0 OR cell < 0
-ORDER BY 1, 2
+{marked}ORDER BY 1, 2
 """
 
 
@@ -160,14 +193,13 @@ def _check_survey(survey: Survey, dialect: Dialect) -> None:
             "Answer from the table: fedassay answer survey.json scores.parquet."
         )
     require_plain_cells(survey)
-    if _WORDS[dialect].place is None and dialect is not Dialect.DUCKDB:
-        cells = survey.grid.cells
-        if cells > MOST_COMPARED_CELLS:
-            raise SettingInvalid(
-                f"a query for {dialect.value} compares every score with the edges of at most "
-                f"{MOST_COMPARED_CELLS:,} cells; this survey has {cells:,}. Make one with a "
-                "smallest cell (--smallest-cell 10) or of a given --height."
-            )
+    cells, most = survey.grid.cells, _WORDS[dialect].most_cells
+    if most is not None and cells > most:
+        raise SettingInvalid(
+            f"a query for {dialect.value} compares every score with the edges of at most "
+            f"{most:,} cells; this survey has {cells:,}. Make one with a "
+            "smallest cell (--smallest-cell 10) or of a given --height."
+        )
 
 
 def label_code(positive: str | None, apostrophe: str) -> str:
@@ -199,12 +231,18 @@ def _spellings(positive: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _place(place: str, edges: FloatArray) -> str:
+def _place(words: _Words, place: str, edges: FloatArray) -> str:
     """The number of inner edges below the score, from the number of negated ones at most -s."""
     if not len(edges):
         return "0"
-    negated = ", ".join(_number(-edge) for edge in edges[::-1])
-    return f"{len(edges)} - {place.format(score='-s', edges=negated)}"
+    negated = [_number(-edge) for edge in edges[::-1]]
+    most = words.most_in_array
+    arrays = [
+        words.array.format(numbers=", ".join(negated[first : first + most]))
+        for first in range(0, len(negated), most)
+    ]
+    listed = arrays[0] if len(arrays) == 1 else f"CONCAT({', '.join(arrays)})"
+    return f"{len(edges)} - {place.format(score='-s', edges=listed)}"
 
 
 def _tree(edges: FloatArray, first: int = 0) -> str:
@@ -258,13 +296,13 @@ def _is_dotted(name: str) -> bool:
 
 
 def _name(name: str, quote: str) -> str:
-    """A column's name; warehouses fold plain names, so only others are quoted."""
+    """A column's name; warehouses fold plain ones, so only others and words of SQL are quoted."""
     odd = "\\" in name or "`" in name or not name.isprintable()
     if not name or len(name) > _MOST_NAME or odd:
         raise SettingInvalid(
             f"the name of a table or column is a printable text of 1 to {_MOST_NAME} characters "
             "without backslash and backtick; found another. Rename it, or ask a view."
         )
-    if _PLAIN_NAME.fullmatch(name):
+    if _PLAIN_NAME.fullmatch(name) and name.lower() not in _RESERVED.split():
         return name
     return f"{quote}{name.replace(quote, quote * 2)}{quote}"
