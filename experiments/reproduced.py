@@ -3,7 +3,8 @@
     fedassay reproduce all --out reproduction/
     python -m experiments.reproduced reproduction/
 
-A figure is taken from the first folder that has it; all must be of the same rows and settings.
+A figure is taken from the first folder that has it; all must be of the same rows, settings and
+sources.
 """
 
 import io
@@ -19,7 +20,7 @@ from PIL import Image
 from experiments.data import ROOT
 from experiments.page import markdown_table
 from fedassay.reproduction import areas, calibration_errors
-from fedassay.reproduction.claims import results_page
+from fedassay.reproduction.claims_page import results_page
 from fedassay.reproduction.figures import FIGURES
 from fedassay.reproduction.findings import ratio_and_reach
 from fedassay.reproduction.pages import data_table
@@ -30,7 +31,7 @@ from fedassay.reproduction.settings import BINS, BUCKETS
 PAGE = ROOT / "docs" / "paper-results.md"
 PICTURES = ROOT / "docs" / "figures"
 COLOURS = 32
-_COMMON = ("format", "quick", "settings", "data")
+_COMMON = ("format", "quick", "settings", "data", "sources")
 _DEFAULT = ": default"
 _NAMED = {
     ("auc", areas.QUANTILE, float(BUCKETS)): areas.DEFAULT,
@@ -65,7 +66,9 @@ def read_all(folders: Sequence[Path]) -> dict[str, dict[str, Any]]:
         content = json.loads(path.read_text(encoding="utf-8"))
         first = next(iter(found.values()), content)
         if any(content[key] != first[key] for key in _COMMON):
-            raise SystemExit(f"{path}: is of other rows or settings than the rest; run it again")
+            raise SystemExit(
+                f"{path}: is of other rows, settings or sources than the rest; run it again"
+            )
         found[name] = content
     if not found:
         raise SystemExit("no figure in these folders; run fedassay reproduce first")
@@ -89,7 +92,7 @@ def page(contents: Mapping[str, Mapping[str, Any]], figures: Figures) -> str:
     first = next(iter(contents.values()))
     missing = [name for name in FIGURES if name not in contents]
     sections = [
-        results_page(figures, quick=first["quick"]).rstrip("\n"),
+        results_page(figures, quick=first["quick"], tables=first["data"]).rstrip("\n"),
         "## Our default beside the paper's preset\n\n" + _beside(figures),
         "What others do for the same figures, each in its own trust model with ours beside it, is "
         "in [experiments/peers.md](../experiments/peers.md).",
