@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from experiments.peers import bell, central, dp_ecdf, fedcurve
 from experiments.peers.client_average import client_average
+from experiments.peers.contests import CONTESTS, OURS, PRESET, Contest, Outcome, run_contest
 from experiments.peers.dpauc import dpauc, quadruples
+from experiments.peers.page import comparisons
 from experiments.peers.roc import RocCurve, area_error
 from experiments.peers.smooth_ece import smooth_ece
 from experiments.resampled import SortedRows
@@ -252,3 +254,34 @@ def test_calibrated_scores_have_a_smooth_ece_near_zero_and_shifted_ones_their_sh
     assert smooth_ece(counts, scores) < 0.002
     shifted = 1e6 * np.stack([0.9 - scores, 0.1 + scores])
     assert smooth_ece(shifted, scores) == pytest.approx(0.1, abs=0.003)
+
+
+@pytest.mark.parametrize("contest", CONTESTS, ids=lambda contest: contest.name)
+def test_every_contest_has_an_outcome_of_every_entrant_however_loud_the_noise(
+    contest: Contest,
+) -> None:
+    """A small table: under local privacy no class stands clear, which is no answer and no crash."""
+    found = run_contest(contest, SortedRows.of(table(rows=2_000, distinct=1_000)), trials=2)
+    assert found[0].entrant == OURS
+    assert all(each.area.shape == each.curve.shape == (2,) for each in found)
+    names = {each.entrant for each in found} - {OURS, PRESET}
+    assert names == {name for name, _ in contest.entrants(SortedRows.of(table()), 1.0)}
+    known = [each for each in comparisons(contest.name, "made", found) if each.theirs > 0.0]
+    assert known
+
+
+def test_the_better_of_two_is_named_only_beyond_the_measurements_luck() -> None:
+    errors = np.array([1.0, 1.1, 0.9, 1.0])
+    silent = np.full(4, np.nan)
+    for factor, verdict in ((3.0, "ours"), (1.02, "alike"), (0.3, "**theirs**")):
+        outcomes = [
+            Outcome(OURS, "", errors, silent),
+            Outcome("other", "worse", 10.0 * factor * errors, silent),
+            Outcome("other", "best", factor * errors, silent),
+        ]
+        (found,) = comparisons("contest", "table", outcomes)
+        assert (found.setting, found.verdict, found.measure) == ("best", verdict, "area")
+        assert found.times[0] == pytest.approx(factor)
+    refused = [Outcome(OURS, "", silent, silent), Outcome("other", "", errors, silent)]
+    (found,) = comparisons("contest", "table", refused)
+    assert found.verdict == "no answer"
