@@ -15,6 +15,7 @@ from experiments.peers.smooth_ece import smooth_ece
 from experiments.resampled import SortedRows
 from scipy import stats
 from scipy.integrate import quad
+from scipy.interpolate import PchipInterpolator
 from sklearn.metrics import roc_auc_score, roc_curve
 
 from fedassay.examples import Examples, FloatArray, IntArray
@@ -142,10 +143,31 @@ def test_quantiles_are_the_leaves_of_the_sorted_rows() -> None:
     leaves = counted(examples, 64)[1]
     levels = [leaves.reshape(2**level, -1).sum(axis=1).astype(float) for level in range(1, 7)]
     own = np.sort(examples.scores[examples.labels == 1])
-    fractions = np.array([0.1, 0.25, 0.5, 0.9])
-    rank = np.ceil(fractions * len(own)).astype(int) - 1
-    expected = (np.ceil(own[rank] * 64) - 1) / 64
-    assert fedcurve.quantile_edges(levels, fractions) == pytest.approx(expected)
+    fractions = np.linspace(0.0, 1.0, 41)
+    rank = np.maximum(np.ceil(fractions * len(own)).astype(int) - 1, 0)
+    leaf = np.maximum(np.ceil(own[rank] * 64) - 1, 0)
+    below = np.array([0, *((own <= place / 64).sum() for place in range(1, 65))])
+    for fraction, place, edge in zip(
+        fractions, leaf, fedcurve.quantile_edges(levels, fractions), strict=True
+    ):
+        # From the top: the left edge of the first node above the leaf at which the rows between
+        # it and the fraction are fewer than half of a leaf's even share.
+        lefts = [int(place) // 2**up * 2**up for up in range(5, -1, -1)]
+        rests = [fraction * len(own) - below[left] for left in lefts]
+        near = [left for left, rest in zip(lefts, rests, strict=True) if rest < len(own) / 128]
+        assert edge * 64 == (near[0] if near else place)
+
+
+def test_quantiles_that_coincide_are_a_step_and_others_a_cubic_of_their_own() -> None:
+    edges = np.array([0.1, 0.2, 0.4, 0.4, 0.4, 0.7, 0.9])
+    fractions = np.linspace(0.0, 1.0, 7)
+    at = np.array([0.0, 0.3, 0.4 - 1e-12, 0.4, 0.8, 0.9, 1.0])
+    low = PchipInterpolator(edges[:3], fractions[:3])
+    high = PchipInterpolator(edges[4:], fractions[4:])
+    expected = [0.0, float(low(0.3)), 2 / 6, 4 / 6, float(high(0.8)), 1.0, 1.0]
+    assert fedcurve.distribution(edges, fractions, at) == pytest.approx(expected)
+    one_value = fedcurve.distribution(np.full(3, 0.5), np.linspace(0, 1, 3), np.array([0.4, 0.5]))
+    assert one_value.tolist() == [0.0, 1.0]
 
 
 def test_fedcurve_without_noise_is_close_and_its_noise_is_discrete_laplace() -> None:
