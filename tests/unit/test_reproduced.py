@@ -36,6 +36,10 @@ def test_figures_of_different_runs_are_not_mixed(tmp_path: Path) -> None:
             read_all([tmp_path])
     with pytest.raises(SystemExit, match="run fedassay reproduce first"):
         read_all([tmp_path / "nowhere"])
+    (tmp_path / "pra.json").unlink()
+    assert list(read_all([tmp_path])) == ["auc"]
+    with pytest.raises(SystemExit, match="figures are missing"):
+        read_all([tmp_path], need_all=True)
 
 
 def test_a_default_is_held_against_the_preset_at_its_own_place() -> None:
