@@ -34,8 +34,8 @@ def results_page(
             body.append(
                 [claim.text, claim.paper, data, found.preset, found.default, verdict, claim.figure]
             )
-            if found.agrees is False and claim.why:
-                reasons[claim.text] = claim.why
+            if found.agrees is False:
+                reasons[claim.text] = claim.why or "not explained yet."
     agreed, open_ = (sum(_VERDICTS[each] in row for row in body) for each in (True, None))
     size = "a quick run, for a first look" if quick else "the paper's settings"
     header = ["claim", "paper", "table", "our paper preset", "our default", "agrees", "figure"]
