@@ -58,3 +58,13 @@ def test_bad_input_is_one_clear_line(run: Run, tmp_path: Path) -> None:
         run("reproduce", "auc", "--kaggle", tmp_path / "nowhere", "--out", tmp_path / "out"),
         "nowhere: no such folder",
     )
+
+
+def test_several_figures_say_which_of_them_is_measured(run: Run, tmp_path: Path) -> None:
+    data, out = table(tmp_path, 1_500), tmp_path / "out"
+    told = run("reproduce", "table2", "auc", "--quick", "--data", data, "--out", out)
+    assert told.code == 0, told.err
+    assert "table2 (1 of 2): 1 parts done" in told.err
+    assert "auc (2 of 2): 3 parts done" in told.err
+    text = (out / "results.md").read_text()
+    assert "| Secure: error at 100 buckets | 1e-5 | mine |" in text
