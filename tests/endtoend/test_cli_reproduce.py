@@ -2,9 +2,13 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 
+from fedassay.cli import reproduce as reproduction
+from fedassay.reproduction.figures import Figure
 from tests.program import Run, check_refused, write_csv
 
 
@@ -68,3 +72,25 @@ def test_several_figures_say_which_of_them_is_measured(run: Run, tmp_path: Path)
     assert "auc (2 of 2): 3 parts done" in told.err
     text = (out / "results.md").read_text()
     assert "| Secure: error at 100 buckets | 1e-5 | mine |" in text
+
+
+def test_an_interrupted_run_says_that_what_is_finished_is_kept(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, out = table(tmp_path, 1_500), tmp_path / "out"
+    whole = reproduction.reproduce
+    with monkeypatch.context() as patch:
+
+        def interrupted(figure: Figure, *rest: Any, **more: Any) -> dict[str, Any]:
+            if figure.name == "auc":
+                raise KeyboardInterrupt
+            return whole(figure, *rest, **more)
+
+        patch.setattr(reproduction, "reproduce", interrupted)
+        stopped = run("reproduce", "table2", "auc", "--quick", "--data", data, "--out", out)
+    assert stopped.code == 130
+    assert f"Finished parts are kept in {out}/parts: the same command goes on" in stopped.err
+    assert "Traceback" not in stopped.err
+    again = run("reproduce", "table2", "auc", "--quick", "--data", data, "--out", out)
+    assert again.code == 0
+    assert (out / "auc.json").exists()

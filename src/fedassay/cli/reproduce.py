@@ -79,7 +79,11 @@ def reproduce_command(
         refuse_losses(out_dir, figures, run)
     written: dict[str, str] = {}
     for each in figures:
-        reproduce(each, tables, settings, folder=out_dir, force=force, told=told)
+        try:
+            reproduce(each, tables, settings, folder=out_dir, force=force, told=told)
+        except KeyboardInterrupt:
+            say(f"Stopped. Finished parts are kept in {out_dir}/parts: the same command goes on.")
+            raise
         written[each.name] = str(out_dir / f"{each.name}.json")
         voice.say(f"Wrote {plain(out_dir)}/{each.name}: .json, .png, .md")
     page = write_results(out_dir, run)
