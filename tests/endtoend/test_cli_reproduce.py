@@ -9,6 +9,7 @@ import pytest
 
 from fedassay.cli import reproduce as reproduction
 from fedassay.reproduction.figures import Figure
+from fedassay.reproduction.run import reproduce
 from tests.program import Run, check_refused, write_csv
 
 
@@ -78,13 +79,12 @@ def test_an_interrupted_run_says_that_what_is_finished_is_kept(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data, out = table(tmp_path, 1_500), tmp_path / "out"
-    whole = reproduction.reproduce
     with monkeypatch.context() as patch:
 
         def interrupted(figure: Figure, *rest: Any, **more: Any) -> dict[str, Any]:
             if figure.name == "auc":
                 raise KeyboardInterrupt
-            return whole(figure, *rest, **more)
+            return reproduce(figure, *rest, **more)
 
         patch.setattr(reproduction, "reproduce", interrupted)
         stopped = run("reproduce", "table2", "auc", "--quick", "--data", data, "--out", out)

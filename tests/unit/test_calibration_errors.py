@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.legend import Legend
+from matplotlib.figure import Figure as Canvas
 from sklearn.isotonic import IsotonicRegression
 
 from fedassay.examples import Examples
@@ -74,14 +75,14 @@ def test_the_weight_of_bbqs_heaviest_binning_is_in_the_file_and_not_in_the_pictu
     (weight,) = [point for point in points if point.curve == calibration_errors.WEIGHT]
     assert all(0.0 < value <= 1.0 for value in weight.values)
     drawn: list[str] = []
+    legend = Canvas.legend
 
-    class Listening(Legend):
-        def __init__(self, parent: object, handles: object, labels: list[str], **more: object):
-            drawn.extend(labels)
-            super().__init__(parent, handles, labels, **more)
+    def listening(self: Canvas, handles: Any, labels: Any, **more: Any) -> Any:
+        drawn.extend(labels)
+        return legend(self, handles, labels, **more)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("matplotlib.legend.Legend", Listening)
+        patch.setattr(Canvas, "legend", listening)
         draw(FIGURES["calib"], points, tmp_path / "calib.png")
     assert calibration_errors.BBQ in drawn
     assert calibration_errors.WEIGHT not in drawn

@@ -97,7 +97,7 @@ def crossing(points: Sequence[Point], bound: float, shift: float) -> float:
             if heights[j] <= 0.0:  # anywhere between the two
                 return points[i].x
             share = log(heights[i] / bound) / log(heights[i] / heights[j])
-            return points[i].x * (points[j].x / points[i].x) ** share
+            return float(points[i].x * (points[j].x / points[i].x) ** share)
     return inf
 
 
