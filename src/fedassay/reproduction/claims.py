@@ -108,7 +108,8 @@ def _locally(*, low: float, high: float) -> Find:
 
 CLAIMS = (
     *(
-        Claim(figure="table1", text=f"{curve.capitalize()}, rate with M: {panel}", paper=_bound(theory),
+        Claim(figure="table1", paper=_bound(theory),
+              text=f"{curve.capitalize()}, rate with M: {panel}",
               find=slope_within(panel, curve, -inf, theory + _SLACK), why=_WHY_RATES.get(panel, ""))
         for panel, curves in FIGURES["table1"].slopes.items()
         for curve, theory in curves.items()
