@@ -50,8 +50,8 @@ _WHY_RATES = {
     sweeps.CALIBRATION: "The judging half's own sampling is in every ECE, and does not fall with "
     "the clients who fitted the map: once they are many, nothing falls any more.",
     sweeps.RATES: "Where hardly any row is above a threshold, as on November at the highest ones, "
-    "precision is a ratio of noise, wrong by as much whatever M is, and counts in the mean. "
-    "Recall, which is over all positives, falls as it should (`pra-pop`).",
+    "precision is a ratio of noise, wrong by as much whatever M and epsilon are, and counts in the "
+    "mean. Recall, which is over all positives, falls as it should (`pra-pop`).",
 }
 _LEAVES, _LAST, _SLACK = 4096, 1e9, 0.15
 
@@ -261,7 +261,8 @@ CLAIMS = (
     *(
         Claim(figure="epsilon", paper=f"slope {theory:.2f} or below",
               text=f"{name.capitalize()}: {panel} follows the bound",
-              find=slope_within(panel, name, -inf, theory + _SLACK, _default(name)))
+              find=slope_within(panel, name, -inf, theory + _SLACK, _default(name)),
+              why=_WHY_RATES.get(panel, ""))
         for panel, theory in ((sweeps.AREA, -1.0), (sweeps.RATES, -2 / 3))
         for name in (DISTRIBUTED.privacy.value, LOCAL.privacy.value)
     ),
