@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint check bench verify fuzz planted planted-sample coverage experiments federation docs gallery sandbox clean
+.PHONY: help demo test lint check bench verify fuzz planted planted-sample coverage experiments reproduce peers federation docs gallery sandbox clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "make %-15s %s\n", $$1, $$2 }'
@@ -67,6 +67,12 @@ experiments: $(VENV)/.runtime  ## studies of accuracy; writes experiments/*.md
 	$(BIN)/python -m experiments.timing
 	$(BIN)/python -m experiments.smallest_cell
 	$(BIN)/python -m experiments.reconstruction
+	$(BIN)/python -m experiments.peers
+
+reproduce: $(VENV)/.runtime  ## the paper's tables, figures and claims again; writes docs/paper-results.md
+	$(BIN)/python -m experiments.reproduced --run build/reproduction
+
+peers: $(VENV)/.runtime  ## ours beside what others do; writes experiments/peers.md
 	$(BIN)/python -m experiments.peers
 
 bench: $(VENV)/.bench  ## benchmarks against peers; writes benchmarks/README.md

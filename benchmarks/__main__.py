@@ -2,9 +2,11 @@
 
 import os
 import sys
+import traceback
 from argparse import ArgumentParser
 from importlib import import_module
 from pathlib import Path
+from time import perf_counter
 
 from benchmarks.page import Section, page, with_section
 from benchmarks.summary import draw_summary
@@ -48,15 +50,29 @@ def main() -> None:
             known = _PAGE.read_text(encoding="utf-8")
             _PAGE.write_text(with_section(known, section), encoding="utf-8")
         return
-    sections, load_before = [], os.getloadavg()[0]
-    for topic in _TOPICS:
-        print(f"{topic} ...", file=sys.stderr, flush=True)
-        sections.append(_measured(topic, quick=quick))
-    text = page(sections, load_before=load_before)
+    load_before, began = os.getloadavg()[0], perf_counter()
+    sections, failed = _all_measured(quick=quick)
+    text = page(sections, load_before=load_before, seconds=perf_counter() - began)
     print(text)
     if not quick:
         draw_summary(sections, _PAGE.with_name("summary.png"))
         _PAGE.write_text(text, encoding="utf-8")
+    if failed:
+        raise SystemExit(f"not measured: {', '.join(failed)}; see above, then --only each")
+
+
+def _all_measured(*, quick: bool) -> tuple[list[Section], list[str]]:
+    """Every topic's section, and the topics that failed: one does not cost the others."""
+    sections, failed = list[Section](), list[str]()
+    for topic in _TOPICS:
+        began = perf_counter()
+        try:
+            sections.append(_measured(topic, quick=quick))
+        except (Exception, SystemExit):
+            traceback.print_exc()
+            failed.append(topic)
+        print(f"{topic}: {perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
+    return sections, failed
 
 
 def _measured(topic: str, *, quick: bool, **size: int) -> Section:

@@ -7,7 +7,7 @@ import numpy as np
 
 from benchmarks.page import Aim, Section
 from benchmarks.rows import scored_rows
-from benchmarks.timing import best_of, race, shown, three_digits
+from benchmarks.timing import median_of, race, shown, three_digits
 from fedassay.calibration import fit_auto, fit_bbq, fit_beta, fit_sigmoid, fit_temperature
 from fedassay.histogram import ScoreHistogram
 
@@ -66,7 +66,7 @@ def _netcal(
     model = BBQ()
     with redirect_stderr(StringIO()):
         # Its progress bar would be most of the output.
-        taken = best_of(1, lambda: model.fit(scores, labels))
+        taken = median_of(1, lambda: model.fit(scores, labels))
         found = model.transform(scores[:10_000])
     ours = fit_bbq(histogram).predict(scores[:10_000])
     return taken, float(np.abs(np.asarray(found) - ours).mean())

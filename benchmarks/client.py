@@ -1,7 +1,7 @@
 """One client with one example: what an answer costs it, and the server."""
 
 from benchmarks.page import Aim, Section
-from benchmarks.timing import best_of, microseconds, three_digits
+from benchmarks.timing import median_of, microseconds, three_digits
 from fedassay.client import OPEN_POLICY, answer, make_answer
 from fedassay.examples import Examples
 from fedassay.grid import Grid
@@ -36,7 +36,7 @@ def measure(*, quick: bool) -> Section:
     return Section(
         title="One client's answer",
         about="Microseconds for one example, from raw score and label to the bytes of a report, "
-        f"and for the server to add it; best means over a few calls. "
+        f"and for the server to add it; medians of means over a few calls. "
         f"A report has {len(_message(default))} bytes.",
         header=("step", *(f"2 × {survey.grid.cells:,} counters, µs" for survey in surveys)),
         rows=rows,
@@ -73,7 +73,7 @@ def _steps(survey: Survey, runs: int) -> dict[str, float]:
         ),
         "client: `to_bytes`": microseconds(runs, made.to_bytes),
         "client: the whole answer, as bytes": microseconds(runs, whole_answer),
-        "server: `decode` and `TallyBuilder.add`": best_of(runs, serve) / _REPORTS * 1e6,
+        "server: `decode` and `TallyBuilder.add`": median_of(runs, serve) / _REPORTS * 1e6,
     }
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from benchmarks.page import Aim, Section
 from benchmarks.rows import scored_rows
-from benchmarks.timing import best_of, shown
+from benchmarks.timing import median_of, shown
 from fedassay.client import OPEN_POLICY, answer, make_answer
 from fedassay.examples import Examples
 from fedassay.grid import Grid
@@ -42,7 +42,7 @@ def measure(*, quick: bool) -> Section:
     """Time every task at every size, and fit time = constant x size^exponent."""
     runs = 2 if quick else 7
     found = {
-        name: {size: best_of(runs, task) for size, task in _tasks(name, quick).items()}
+        name: {size: median_of(runs, task) for size, task in _tasks(name, quick).items()}
         for name in SIZES
     }
     powers = {name: exponent(times) for name, times in found.items()}

@@ -23,6 +23,8 @@ _LIBRARIES = (
     "multi-freq-ldpy",
     "flwr",
     "netcal",
+    "duckdb",
+    "polars",
 )
 
 
@@ -56,19 +58,24 @@ class Section:
         return "\n\n".join(parts)
 
 
-def page(sections: Sequence[Section], *, load_before: float) -> str:
+def page(sections: Sequence[Section], *, load_before: float, seconds: float) -> str:
     """The whole page; the load is the system's 1-minute average before the first section."""
     head = (
         "# Benchmarks\n\n"
         "Written by `make bench` (`python -m benchmarks`); every figure was measured in one run "
-        "on the machine below, which other work may share. Times are the best of several "
-        "runs, unless a row says one run; memory is the largest. "
+        "on the machine below; its load says what else it had to do. Times are medians of "
+        "several runs, tasks in turn, unless a row says one run; memory is the largest. "
         "`python -m benchmarks --quick` prints a smaller run and writes nothing."
     )
     picture = "![How many times faster than each peer](summary.png)"
     return (
         "\n\n".join(
-            [head, picture, _machine(load_before), *(section.markdown() for section in sections)]
+            [
+                head,
+                picture,
+                _machine(load_before, seconds),
+                *(section.markdown() for section in sections),
+            ]
         )
         + "\n"
     )
@@ -85,12 +92,13 @@ def with_section(known: str, section: Section) -> str:
     return "\n## ".join([head, *others]).rstrip("\n") + "\n"
 
 
-def _machine(load_before: float) -> str:
+def _machine(load_before: float, seconds: float) -> str:
     rows = [
         ("date", datetime.now(UTC).strftime("%Y-%m-%d")),
         ("processor", f"{_processor()}, {os.cpu_count()} cores"),
         ("system", f"{platform.system()} {platform.machine()}"),
         ("load average before and after", f"{load_before:.1f}, {os.getloadavg()[0]:.1f}"),
+        ("the whole run", f"{seconds / 60.0:.0f} min"),
         ("Python", sys.version.split()[0]),
         *((name, _version(name)) for name in _LIBRARIES),
     ]

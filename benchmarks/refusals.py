@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.memory import MIB
 from benchmarks.page import Aim, Section
-from benchmarks.timing import best_of, shown, three_digits
+from benchmarks.timing import median_of, shown, three_digits
 from fedassay import Grid, Hierarchy, Polya, Survey, SystemRandomness
 from fedassay.client import OPEN_POLICY, answer_counts
 from fedassay.errors import FedassayError
@@ -26,7 +26,7 @@ _WANTED_SECONDS, _WANTED_MIB = 0.05, 50.0
 def measure(*, quick: bool) -> Section:
     """Time and memory of each refusal, from the bytes of the question on."""
     taken = {
-        name: (best_of(1 if quick else 5, task), _peak_mib(task))
+        name: (median_of(1 if quick else 5, task), _peak_mib(task))
         for name, task in _questions().items()
     }
     seconds = max(time for time, _ in taken.values())

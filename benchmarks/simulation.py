@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 
 from benchmarks.page import Aim, Section
 from benchmarks.rows import scored_rows
-from benchmarks.timing import best_of, race, shown
+from benchmarks.timing import median_of, race, shown
 from fedassay.examples import Examples, ScoredClients
 from fedassay.mechanisms import Privacy
 from fedassay.metrics.named import named_metrics
@@ -37,7 +37,7 @@ def measure(*, quick: bool) -> Section:
     labels, scores = scored_rows(_CLIENTS, generator=np.random.default_rng(21))
     cohort = ScoredClients(Examples(labels, scores), None, _CLIENTS)
     planning = {
-        name: best_of(1 if quick else 3, partial(design_survey, request))
+        name: median_of(1 if quick else 3, partial(design_survey, request))
         for name, request in _REQUESTS.items()
     }
     tasks: dict[str, Callable[[], float]] = {

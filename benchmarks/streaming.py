@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import disk_usage
+from statistics import median
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
@@ -53,9 +54,9 @@ def measure(*, quick: bool) -> Section:
         for rows, path in files.items():
             _write(path, rows)
         size = files[large].stat().st_size
-        counted = {rows: _best(path, "count") for rows, path in files.items()}
-        ceiling = _best(files[large], "read")
-        default = _best(files[large], "read-default")
+        counted = {rows: _typical(path, "count") for rows, path in files.items()}
+        ceiling = _typical(files[large], "read")
+        default = _typical(files[large], "read-default")
     table = [_row(f"`count_file`, {rows:,} rows", run, ceiling) for rows, run in counted.items()]
     table.append(_row(f"pyarrow decoding {large:,} rows, no counting", ceiling, ceiling))
     table.append(_row("the same with pyarrow's default buffers", default, ceiling))
@@ -104,11 +105,11 @@ def _write(path: Path, rows: int) -> None:
             writer.write_table(pa.table({"score": scores, "label": labels}, schema=schema))
 
 
-def _best(path: Path, task: str, runs: int = 3) -> Run:
-    """The fastest of several processes, with the largest memory that any needed."""
+def _typical(path: Path, task: str, runs: int = 3) -> Run:
+    """The median of several processes, with the largest memory that any needed."""
     found = [_in_process(path, task) for _ in range(runs)]
-    fastest = min(found, key=lambda run: run.seconds)
-    return Run(fastest.rows, fastest.seconds, max(run.growth_mib for run in found))
+    seconds = median(run.seconds for run in found)
+    return Run(found[0].rows, seconds, max(run.growth_mib for run in found))
 
 
 def _in_process(path: Path, task: str) -> Run:

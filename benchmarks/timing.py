@@ -1,25 +1,25 @@
-"""Timing: the best of several runs, because noise only ever adds time."""
+"""Timing: medians of several runs, tasks in turn."""
 
 from collections.abc import Callable, Mapping
-from math import inf
+from statistics import median
 from time import perf_counter
 
 _TURN_SECONDS = 0.1
 _CALLS = 20
 
 
-def best_of(runs: int, task: Callable[[], object]) -> float:
-    """The shortest of several runs, in seconds."""
+def median_of(runs: int, task: Callable[[], object]) -> float:
+    """The median of several runs, in seconds."""
     return race(runs, {"task": task})["task"]
 
 
 def race(runs: int, tasks: Mapping[str, Callable[[], object]]) -> dict[str, float]:
-    """The shortest run of each task, in seconds.
+    """The median run of each task, in seconds.
 
     Tasks take turns, so that all see the same machine; in its turn a short task repeats, so
     that it does not always find the caches as another left them.
     """
-    best = dict.fromkeys(tasks, inf)
+    taken: dict[str, list[float]] = {name: [] for name in tasks}
     for _ in range(runs):
         for name, task in tasks.items():
             turn = perf_counter()
@@ -27,15 +27,15 @@ def race(runs: int, tasks: Mapping[str, Callable[[], object]]) -> dict[str, floa
                 start = perf_counter()
                 task()
                 end = perf_counter()
-                best[name] = min(best[name], end - start)
+                taken[name].append(end - start)
                 if end - turn > _TURN_SECONDS:
                     break
-    return best
+    return {name: median(each) for name, each in taken.items()}
 
 
 def microseconds(runs: int, task: Callable[[], object]) -> float:
-    """The best mean over a few calls of a short task."""
-    return best_of(runs, _repeated(task)) / _CALLS * 1e6
+    """The median of means over a few calls of a short task."""
+    return median_of(runs, _repeated(task)) / _CALLS * 1e6
 
 
 def race_calls(runs: int, tasks: Mapping[str, Callable[[], object]]) -> dict[str, float]:
@@ -45,7 +45,7 @@ def race_calls(runs: int, tasks: Mapping[str, Callable[[], object]]) -> dict[str
 
 
 def _repeated(task: Callable[[], object]) -> Callable[[], None]:
-    """A few calls at once: few enough that some run of them is not interrupted."""
+    """A few calls at once: few enough that most runs of them are not interrupted."""
 
     def calls() -> None:
         for _ in range(_CALLS):

@@ -1,13 +1,16 @@
 """Write docs/paper-results.md, and its small figures, from folders that `fedassay reproduce` wrote.
 
-    fedassay reproduce all --out reproduction/
-    python -m experiments.reproduced reproduction/
+    python -m experiments.reproduced --run reproduction/
 
-A figure is taken from the first folder that has it; all must be of the same rows and settings.
+runs `fedassay reproduce all --out reproduction/` first, all that is not there already.
+A figure is taken from the first folder that has it; all must be of the same rows, settings and
+sources.
 """
 
 import io
 import json
+import subprocess
+import sys
 from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,7 +22,7 @@ from PIL import Image
 from experiments.data import ROOT
 from experiments.page import markdown_table
 from fedassay.reproduction import areas, calibration_errors
-from fedassay.reproduction.claims import results_page
+from fedassay.reproduction.claims_page import results_page
 from fedassay.reproduction.figures import FIGURES
 from fedassay.reproduction.findings import ratio_and_reach
 from fedassay.reproduction.pages import data_table
@@ -30,7 +33,7 @@ from fedassay.reproduction.settings import BINS, BUCKETS
 PAGE = ROOT / "docs" / "paper-results.md"
 PICTURES = ROOT / "docs" / "figures"
 COLOURS = 32
-_COMMON = ("format", "quick", "settings", "data")
+_COMMON = ("format", "quick", "settings", "data", "sources")
 _DEFAULT = ": default"
 _NAMED = {
     ("auc", areas.QUANTILE, float(BUCKETS)): areas.DEFAULT,
@@ -45,8 +48,11 @@ def main() -> None:
     """Read the folders, draw the figures again and write the page."""
     parser = ArgumentParser(prog="python -m experiments.reproduced", description=__doc__)
     parser.add_argument("folders", type=Path, nargs="+", help="that fedassay reproduce wrote")
+    parser.add_argument("--run", action="store_true", help="measure first what is lacking there")
     arguments = parser.parse_args()
-    contents = read_all(arguments.folders)
+    if arguments.run:
+        reproduce(arguments.folders[0])
+    contents = read_all(arguments.folders, need_all=arguments.run)
     figures = {name: points_from(each["points"], name) for name, each in contents.items()}
     for name, points in figures.items():
         path = PICTURES / f"reproduce-{name}.png"
@@ -54,7 +60,14 @@ def main() -> None:
     PAGE.write_text(page(contents, figures), encoding="utf-8")
 
 
-def read_all(folders: Sequence[Path]) -> dict[str, dict[str, Any]]:
+def reproduce(folder: Path) -> None:
+    """Measure every figure with the paper's settings, as a user would."""
+    command = [sys.executable, "-m", "fedassay", "reproduce", "all", "--out", str(folder)]
+    if subprocess.run(command, check=False).returncode:  # noqa: S603
+        raise SystemExit("fedassay reproduce failed, see above; finished parts are kept")
+
+
+def read_all(folders: Sequence[Path], *, need_all: bool = False) -> dict[str, dict[str, Any]]:
     """Every figure that is there, in the paper's order."""
     found: dict[str, dict[str, Any]] = {}
     for name in FIGURES:
@@ -65,10 +78,12 @@ def read_all(folders: Sequence[Path]) -> dict[str, dict[str, Any]]:
         content = json.loads(path.read_text(encoding="utf-8"))
         first = next(iter(found.values()), content)
         if any(content[key] != first[key] for key in _COMMON):
-            raise SystemExit(f"{path}: is of other rows or settings than the rest; run it again")
+            raise SystemExit(
+                f"{path}: is of other rows, settings or sources than the rest; run it again"
+            )
         found[name] = content
-    if not found:
-        raise SystemExit("no figure in these folders; run fedassay reproduce first")
+    if not found or (need_all and len(found) < len(FIGURES)):
+        raise SystemExit("figures are missing in these folders; run fedassay reproduce first")
     return found
 
 
@@ -89,13 +104,15 @@ def page(contents: Mapping[str, Mapping[str, Any]], figures: Figures) -> str:
     first = next(iter(contents.values()))
     missing = [name for name in FIGURES if name not in contents]
     sections = [
-        results_page(figures, quick=first["quick"]).rstrip("\n"),
+        results_page(figures, quick=first["quick"], tables=first["data"]).rstrip("\n"),
         "## Our default beside the paper's preset\n\n" + _beside(figures),
         "What others do for the same figures, each in its own trust model with ours beside it, is "
         "in [experiments/peers.md](../experiments/peers.md).",
         "## The tables\n\n" + data_table(first["data"]),
         "## The figures\n\n" + "\n\n".join(_pictures(contents)),
-        f"Written by `python -m experiments.reproduced` from {len(contents)} figures"
+        f"Written by `make reproduce` (`python -m experiments.reproduced`) from {len(contents)} "
+        f"figures of one source state ({first['sources'][:12]}), "
+        f"{sum(each['seconds'] for each in contents.values()) / 60.0:.0f} min of measuring"
         + (f"; not measured in this run: {', '.join(missing)}." if missing else "."),
     ]
     return "\n\n".join(sections) + "\n"

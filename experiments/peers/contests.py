@@ -89,7 +89,10 @@ def survey(
             return nan, None
         value = named_metric(histogram, "roc_auc", buckets=buckets).value
         drawn = histogram if buckets is None else histogram.equi_depth(buckets)
-        curve = roc_curve(drawn, points=_POINTS, monotone=True)
+        try:
+            curve = roc_curve(drawn, points=_POINTS, monotone=True)
+        except SettingInvalid:  # a class does not stand clear of the noise
+            return value, None
         return value, RocCurve(curve.x, curve.y)
 
     return enter

@@ -28,7 +28,7 @@ ABOUT = {
     "answers. *DPAUC* (Sun et al. 2022, arXiv 2208.12294) protects labels alone; ours protects "
     "rows, scores and all.",
     "Our two steps and one, ε = 1": "Our own survey in one step, under distributed privacy. Two "
-    "steps put up to 160 cells where scores lie; where these spread evenly one step, with more "
+    "steps put their cells where scores lie; where these spread evenly one step, with more "
     "of them, may have the finer curve: whoever wants that more than the one figure asks once.",
 }
 

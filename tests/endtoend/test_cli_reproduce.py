@@ -2,9 +2,14 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 
+from fedassay.cli import reproduce as reproduction
+from fedassay.reproduction.figures import Figure
+from fedassay.reproduction.run import reproduce
 from tests.program import Run, check_refused, write_csv
 
 
@@ -58,3 +63,34 @@ def test_bad_input_is_one_clear_line(run: Run, tmp_path: Path) -> None:
         run("reproduce", "auc", "--kaggle", tmp_path / "nowhere", "--out", tmp_path / "out"),
         "nowhere: no such folder",
     )
+
+
+def test_several_figures_say_which_of_them_is_measured(run: Run, tmp_path: Path) -> None:
+    data, out = table(tmp_path, 1_500), tmp_path / "out"
+    told = run("reproduce", "table2", "auc", "--quick", "--data", data, "--out", out)
+    assert told.code == 0, told.err
+    assert "table2 (1 of 2): 1 parts done" in told.err
+    assert "auc (2 of 2): 3 parts done" in told.err
+    text = (out / "results.md").read_text()
+    assert "| Secure: error at 100 buckets | 1e-5 | mine |" in text
+
+
+def test_an_interrupted_run_says_that_what_is_finished_is_kept(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, out = table(tmp_path, 1_500), tmp_path / "out"
+    with monkeypatch.context() as patch:
+
+        def interrupted(figure: Figure, *rest: Any, **more: Any) -> dict[str, Any]:
+            if figure.name == "auc":
+                raise KeyboardInterrupt
+            return reproduce(figure, *rest, **more)
+
+        patch.setattr(reproduction, "reproduce", interrupted)
+        stopped = run("reproduce", "table2", "auc", "--quick", "--data", data, "--out", out)
+    assert stopped.code == 130
+    assert f"Finished parts are kept in {out}/parts: the same command goes on" in stopped.err
+    assert "Traceback" not in stopped.err
+    again = run("reproduce", "table2", "auc", "--quick", "--data", data, "--out", out)
+    assert again.code == 0
+    assert (out / "auc.json").exists()

@@ -1,18 +1,23 @@
 """Calibration figures, their tables, costs, slopes and claims."""
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure as Canvas
 from sklearn.isotonic import IsotonicRegression
 
 from fedassay.examples import Examples
 from fedassay.reproduction import areas, calibration_errors, costs, setup_table
-from fedassay.reproduction.claims import CLAIMS, results_page
+from fedassay.reproduction.claims import CLAIMS
+from fedassay.reproduction.claims_page import results_page
 from fedassay.reproduction.datasets import Dataset
 from fedassay.reproduction.figures import FIGURES
 from fedassay.reproduction.findings import Curves
 from fedassay.reproduction.pages import page, slope
+from fedassay.reproduction.plots import draw
 from fedassay.reproduction.results import Point, points_of
 from fedassay.reproduction.settings import QUICK, SECURE
 
@@ -55,8 +60,32 @@ def test_a_population_gives_preset_default_and_raw_scores() -> None:
     )
     raw = next(point for point in points if point.curve == calibration_errors.RAW)
     others = [point for point in points if point is not raw]
-    assert len(others) == 2
+    assert [point.curve for point in others] == [
+        "secure",
+        "secure: default",
+        calibration_errors.ISOTONIC,
+    ]
     assert all(point.mean < raw.mean for point in others)
+
+
+def test_the_weight_of_bbqs_heaviest_binning_is_in_the_file_and_not_in_the_picture(
+    tmp_path: Path,
+) -> None:
+    points = calibration_errors.by_bins(too_high(), SECURE, SMALL, np.random.default_rng(1))
+    (weight,) = [point for point in points if point.curve == calibration_errors.WEIGHT]
+    assert all(0.0 < value <= 1.0 for value in weight.values)
+    drawn: list[str] = []
+    legend = Canvas.legend
+
+    def listening(self: Canvas, handles: Any, labels: Any, **more: Any) -> Any:
+        drawn.extend(labels)
+        return legend(self, handles, labels, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Canvas, "legend", listening)
+        draw(FIGURES["calib"], points, tmp_path / "calib.png")
+    assert calibration_errors.BBQ in drawn
+    assert calibration_errors.WEIGHT not in drawn
 
 
 def test_reliability_is_the_share_of_positives_in_each_bin() -> None:
@@ -150,11 +179,24 @@ def test_a_disagreement_is_explained_below_the_table_and_agreement_is_not() -> N
     assert "disagrees" not in page_of(1.0)
 
 
+def test_the_papers_classifiers_stand_beside_those_that_were_trained() -> None:
+    tables = [{"name": "october", "roc_auc": 0.8517}, {"name": "november (Kaggle)", "roc_auc": 0.7}]
+    text = results_page({"table2": []}, quick=False, tables=tables)
+    assert "| ROC AUC of XGBoost | 0.85 | october | 0.8517 | – | yes | table2 |" in text
+    assert "| 0.73 | november (Kaggle) | 0.7000 | – | **no** | table2 |" in text
+    assert "table2" not in results_page({"auc": []}, quick=False, tables=tables)
+
+
+def test_every_figure_but_the_table_of_tables_has_claims() -> None:
+    assert {claim.figure for claim in CLAIMS} == FIGURES.keys() - {"table2"}
+
+
 def test_the_results_page_has_a_row_for_every_claim_and_table_that_was_measured() -> None:
     points = curve("secure", areas.QUANTILE, {5.0: 0.01, 100.0: 1e-5})
     points += curve("secure", areas.UNIFORM, {5.0: 0.09, 100.0: 1e-5})
     for panel in ("distributed, ε = 1", "local, ε = 5"):
         points += curve(panel, areas.QUANTILE, {5.0: 0.01, 100.0: 0.5})
+        points += curve(panel, areas.UNIFORM, {5.0: 0.02, 100.0: 0.5})
     for panel in {point.panel for point in points}:
         points += curve(panel, areas.WORST, {5.0: 0.1, 100.0: 0.005})
         points += curve(panel, areas.DEFAULT, {5.0: 1e-6, 100.0: 1e-6})

@@ -8,15 +8,27 @@ from scipy import stats
 
 from fedassay.reproduction.findings import (
     Curves,
-    best_within,
-    changes,
-    flat_beyond,
-    in_order,
+    crossing,
     local_prefix_variance,
     ratio_and_reach,
     shared_prefix_variance,
     slope_and_reach,
     within,
+)
+from fedassay.reproduction.readings import (
+    alike_elsewhere,
+    at_least,
+    best_within,
+    changes,
+    comparable,
+    falls_per_level,
+    first_below,
+    flat_beyond,
+    in_order,
+    largest_of,
+    meets,
+    near_to,
+    slower,
     worse_elsewhere,
 )
 from fedassay.reproduction.results import Point, points_of
@@ -142,3 +154,85 @@ def test_noise_makes_worse_by_half_or_it_does_not(noisy: float, verdict: bool) -
 
 def test_one_place_has_no_slope() -> None:
     assert slope_and_reach(points("p", {("c", 10.0): [1.0, 1.1]})) is None
+
+
+def line(name: str, places: tuple[float, ...], power: float, at_one: float = 1.0) -> list[Point]:
+    """An exact power law, without luck."""
+    return points("p", {(name, x): [at_one * x**power] * 2 for x in places})
+
+
+@pytest.mark.parametrize(("base", "verdict"), [(2.0, True), (4.0, False), (1.2, False)])
+def test_an_error_that_halves_with_every_level_falls_to_a_tenth_in_three_and_a_third(
+    base: float, verdict: bool
+) -> None:
+    found = points("p", {("recall", h): [base**-h] * 2 for h in (4.0, 8.0, 14.0)})
+    finding = falls_per_level("p", "recall", 2.5, 4.5)(Curves(found))
+    assert finding.agrees is verdict
+    assert finding.preset.startswith(f"a tenth in {1.0 / np.log10(base):.1f} ± 0.0")
+
+
+def test_the_largest_of_curves_must_be_so_against_every_other() -> None:
+    shown = points("p", {("a", 1.0): [3.0, 3.1], ("b", 1.0): [1.0, 1.1], ("c", 1.0): [3.9, 4.0]})
+    assert largest_of("p", "a", ["b"], 1.0)(Curves(shown)).agrees is True
+    assert largest_of("p", "a", ["b", "c"], 1.0)(Curves(shown)).agrees is False
+    assert largest_of("p", "a", ["b"], 1.0, least=5.0)(Curves(shown)).agrees is False
+
+
+@pytest.mark.parametrize(("times", "verdict"), [(1.5, True), (3.0, False), (0.4, False)])
+def test_curves_are_comparable_within_a_factor_of_two(times: float, verdict: bool) -> None:
+    shown = points("p", {("a", 9.0): [times, 2.0 * times], ("b", 9.0): [1.0, 2.0]})
+    assert comparable("p", "a", "b", 1e9)(Curves(shown)).agrees is verdict
+    other = points("q", {("a", 9.0): [1.0, 2.0], ("ours", 9.0): [0.5, 0.5]})
+    both = Curves(shown + other + points("p", {("ours", 9.0): [0.5, 0.5]}))
+    assert alike_elsewhere("p", "q", "a", 9.0, "ours")(both).agrees is verdict
+
+
+def test_clients_for_a_bound_are_where_the_power_law_passes_it() -> None:
+    falling = line("a", (1e3, 1e4, 1e5), -0.5)
+    # x^(-1/2) is 0.02 at 2,500.
+    assert crossing(falling, 0.02, 0.0) == pytest.approx(2_500)
+    assert crossing(falling, 1e-9, 0.0) == np.inf
+    assert crossing(falling, 0.5, 0.0) == 1e3, "where it begins is as far as is known"
+    curves = Curves(falling + line("ours", (1e3, 1e4, 1e5), -0.5, 0.1))
+    for bounds, verdict in (((1e3, 4e3), True), ((3e3, 4e3), False)):
+        found = first_below("p", "a", "ours", 0.02, within_clients=bounds)(curves)
+        assert (found.agrees, found.preset) == (verdict, "2,500 (2,500 to 2,500)")
+        assert found.default == "1,000"
+    assert first_below("p", "a", "ours", 1e-6, within_clients=(1e3, 1e9))(curves).preset == (
+        "never (never to never)"
+    )
+
+
+def test_clients_for_a_bound_are_open_where_the_intervals_ends_disagree() -> None:
+    wide = points("p", {("a", 1e3): [0.1, 0.11], ("a", 1e5): [0.001, 0.011]})
+    found = first_below("p", "a", "a", 0.01, within_clients=(1e3, 1e4))(Curves(wide))
+    assert (found.agrees, found.preset) == (None, "44,000 (1,000 to never)")
+
+
+@pytest.mark.parametrize(("goal", "verdict"), [(1e-6, True), (1e-4, False)])
+def test_curves_meet_where_the_falling_one_drawn_on_reaches_the_other(
+    goal: float, verdict: bool
+) -> None:
+    curves = Curves(line("down", (1e3, 1e4), -1.0) + line("flat", (1e3, 1e4), 0.0, goal))
+    found = meets("p", "down", "flat", 1e5, 1e7)(curves)
+    assert found.agrees is verdict
+    where = f"{1.0 / goal:,.0f}"
+    assert found.preset == f"{where} ({where} to {where})"
+    rising = Curves(line("down", (1e3, 1e4), 1.0) + line("flat", (1e3, 1e4), 0.0, goal))
+    assert meets("p", "down", "flat", 1e5, 1e7)(rising).agrees is None
+
+
+def test_a_flatter_curve_is_the_slower_one() -> None:
+    both = Curves(line("a", (1.0, 9.0), -0.3) + line("b", (1.0, 9.0), -0.5))
+    assert slower("p", "a", "b")(both).agrees is True
+    assert slower("p", "b", "a")(both).agrees is False
+    assert slower("p", "a", "b")(Curves(line("a", (1.0,), 1.0))).agrees is None
+
+
+@pytest.mark.parametrize(("value", "near", "above"), [(0.1, True, True), (0.04, False, False)])
+def test_a_value_is_near_to_the_papers_or_at_least_a_bound(
+    value: float, near: bool, above: bool
+) -> None:
+    curves = Curves(points("p", {("c", 20.0): [value, value]}))
+    assert near_to("p", "c", 20.0, 0.1)(curves).agrees is near
+    assert at_least("p", "c", 20.0, 0.05)(curves).agrees is above

@@ -123,6 +123,30 @@ def test_the_others_are_every_value_but_the_own_one() -> None:
         assert sorted(values_of(sent).tolist()) == sorted(set(range(7)) - {own % 7})
 
 
+@pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
+def test_a_single_client_sends_its_own_value_below_the_numerator_in_use(epsilon: Fraction) -> None:
+    response = RandomizedResponse(epsilon, 3)
+    for word, value in (
+        (0, 2),
+        (response.numerator - 1, 2),
+        (response.numerator, 1),
+        (2**64 - 1, 1),
+    ):
+        script = Script(words(word), words(1))
+        sent = response.encode(np.array([2]), 6, randomness=script)
+        assert (sent.shape, values_of(sent).tolist()) == ((1, 4), [value])
+
+
+def test_a_single_clients_others_are_every_value_but_the_own_one() -> None:
+    response = RandomizedResponse(Fraction(1), 3, nothing=True)
+    ceiling = 2**64 // 6 * 6
+    for own in range(-1, 6):
+        scripts = [Script(words(2**64 - 1), words(ceiling), words(i)) for i in range(6)]
+        sent = [response.encode(np.array([own]), 6, randomness=script) for script in scripts]
+        # The first word for the other value would favour small ones, and is drawn again.
+        assert sorted(int(values_of(each)[0]) for each in sent) == sorted(set(range(7)) - {own % 7})
+
+
 def test_uniform_draws_reject_what_would_favour_small_values() -> None:
     ceiling = 2**64 // 5 * 5
     script = Script(words(ceiling, 7, 2**64 - 1), words(ceiling - 1, ceiling), words(4))
@@ -151,10 +175,11 @@ def test_rows_longer_than_a_chunk_are_independent_of_each_other() -> None:
     assert not np.array_equal(rows[1], rows[2])
 
 
-def test_nothing_has_no_value_unless_the_survey_allows_it() -> None:
+@pytest.mark.parametrize("hits", [[0, -1], [-1]])
+def test_nothing_has_no_value_unless_the_survey_allows_it(hits: list[int]) -> None:
     with pytest.raises(SettingInvalid, match="without examples"):
         RandomizedResponse(Fraction(1), 3).encode(
-            np.array([0, -1]), 6, randomness=SimulatedRandomness(1)
+            np.array(hits), 6, randomness=SimulatedRandomness(1)
         )
 
 

@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 from experiments.peers import bell, central, dp_ecdf, fedcurve
 from experiments.peers.client_average import client_average
+from experiments.peers.contests import CONTESTS, OURS, PRESET, Contest, Outcome, run_contest
 from experiments.peers.dpauc import dpauc, quadruples
+from experiments.peers.page import comparisons
 from experiments.peers.roc import RocCurve, area_error
 from experiments.peers.smooth_ece import smooth_ece
 from experiments.resampled import SortedRows
 from scipy import stats
 from scipy.integrate import quad
+from scipy.interpolate import PchipInterpolator
 from sklearn.metrics import roc_auc_score, roc_curve
 
 from fedassay.examples import Examples, FloatArray, IntArray
@@ -140,10 +143,31 @@ def test_quantiles_are_the_leaves_of_the_sorted_rows() -> None:
     leaves = counted(examples, 64)[1]
     levels = [leaves.reshape(2**level, -1).sum(axis=1).astype(float) for level in range(1, 7)]
     own = np.sort(examples.scores[examples.labels == 1])
-    fractions = np.array([0.1, 0.25, 0.5, 0.9])
-    rank = np.ceil(fractions * len(own)).astype(int) - 1
-    expected = (np.ceil(own[rank] * 64) - 1) / 64
-    assert fedcurve.quantile_edges(levels, fractions) == pytest.approx(expected)
+    fractions = np.linspace(0.0, 1.0, 41)
+    rank = np.maximum(np.ceil(fractions * len(own)).astype(int) - 1, 0)
+    leaf = np.maximum(np.ceil(own[rank] * 64) - 1, 0)
+    below = np.array([0, *((own <= place / 64).sum() for place in range(1, 65))])
+    for fraction, place, edge in zip(
+        fractions, leaf, fedcurve.quantile_edges(levels, fractions), strict=True
+    ):
+        # From the top: the left edge of the first node above the leaf at which the rows between
+        # it and the fraction are fewer than half of a leaf's even share.
+        lefts = [int(place) // 2**up * 2**up for up in range(5, -1, -1)]
+        rests = [fraction * len(own) - below[left] for left in lefts]
+        near = [left for left, rest in zip(lefts, rests, strict=True) if rest < len(own) / 128]
+        assert edge * 64 == (near[0] if near else place)
+
+
+def test_quantiles_that_coincide_are_a_step_and_others_a_cubic_of_their_own() -> None:
+    edges = np.array([0.1, 0.2, 0.4, 0.4, 0.4, 0.7, 0.9])
+    fractions = np.linspace(0.0, 1.0, 7)
+    at = np.array([0.0, 0.3, 0.4 - 1e-12, 0.4, 0.8, 0.9, 1.0])
+    low = PchipInterpolator(edges[:3], fractions[:3])
+    high = PchipInterpolator(edges[4:], fractions[4:])
+    expected = [0.0, float(low(0.3)), 2 / 6, 4 / 6, float(high(0.8)), 1.0, 1.0]
+    assert fedcurve.distribution(edges, fractions, at) == pytest.approx(expected)
+    one_value = fedcurve.distribution(np.full(3, 0.5), np.linspace(0, 1, 3), np.array([0.4, 0.5]))
+    assert one_value.tolist() == [0.0, 1.0]
 
 
 def test_fedcurve_without_noise_is_close_and_its_noise_is_discrete_laplace() -> None:
@@ -252,3 +276,34 @@ def test_calibrated_scores_have_a_smooth_ece_near_zero_and_shifted_ones_their_sh
     assert smooth_ece(counts, scores) < 0.002
     shifted = 1e6 * np.stack([0.9 - scores, 0.1 + scores])
     assert smooth_ece(shifted, scores) == pytest.approx(0.1, abs=0.003)
+
+
+@pytest.mark.parametrize("contest", CONTESTS, ids=lambda contest: contest.name)
+def test_every_contest_has_an_outcome_of_every_entrant_however_loud_the_noise(
+    contest: Contest,
+) -> None:
+    """A small table: under local privacy no class stands clear, which is no answer and no crash."""
+    found = run_contest(contest, SortedRows.of(table(rows=2_000, distinct=1_000)), trials=2)
+    assert found[0].entrant == OURS
+    assert all(each.area.shape == each.curve.shape == (2,) for each in found)
+    names = {each.entrant for each in found} - {OURS, PRESET}
+    assert names == {name for name, _ in contest.entrants(SortedRows.of(table()), 1.0)}
+    known = [each for each in comparisons(contest.name, "made", found) if each.theirs > 0.0]
+    assert known
+
+
+def test_the_better_of_two_is_named_only_beyond_the_measurements_luck() -> None:
+    errors = np.array([1.0, 1.1, 0.9, 1.0])
+    silent = np.full(4, np.nan)
+    for factor, verdict in ((3.0, "ours"), (1.02, "alike"), (0.3, "**theirs**")):
+        outcomes = [
+            Outcome(OURS, "", errors, silent),
+            Outcome("other", "worse", 10.0 * factor * errors, silent),
+            Outcome("other", "best", factor * errors, silent),
+        ]
+        (found,) = comparisons("contest", "table", outcomes)
+        assert (found.setting, found.verdict, found.measure) == ("best", verdict, "area")
+        assert found.times[0] == pytest.approx(factor)
+    refused = [Outcome(OURS, "", silent, silent), Outcome("other", "", errors, silent)]
+    (found,) = comparisons("contest", "table", refused)
+    assert found.verdict == "no answer"

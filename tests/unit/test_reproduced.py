@@ -8,7 +8,14 @@ from experiments.reproduced import pairs, read_all, small_picture
 
 from fedassay.reproduction.results import points_of
 
-CONTENT = {"format": "x/1", "quick": False, "settings": {}, "data": [], "points": []}
+CONTENT = {
+    "format": "x/1",
+    "quick": False,
+    "settings": {},
+    "data": [],
+    "sources": "a",
+    "points": [],
+}
 
 
 def test_figures_of_one_run_are_gathered_in_the_papers_order(tmp_path: Path) -> None:
@@ -23,11 +30,16 @@ def test_figures_of_one_run_are_gathered_in_the_papers_order(tmp_path: Path) -> 
 
 def test_figures_of_different_runs_are_not_mixed(tmp_path: Path) -> None:
     (tmp_path / "auc.json").write_text(json.dumps(CONTENT))
-    (tmp_path / "pra.json").write_text(json.dumps(CONTENT | {"quick": True}))
-    with pytest.raises(SystemExit, match=r"pra.json: is of other rows or settings"):
-        read_all([tmp_path])
+    for other in ({"quick": True}, {"sources": "b"}):
+        (tmp_path / "pra.json").write_text(json.dumps(CONTENT | other))
+        with pytest.raises(SystemExit, match=r"pra.json: is of other rows, settings or sources"):
+            read_all([tmp_path])
     with pytest.raises(SystemExit, match="run fedassay reproduce first"):
         read_all([tmp_path / "nowhere"])
+    (tmp_path / "pra.json").unlink()
+    assert list(read_all([tmp_path])) == ["auc"]
+    with pytest.raises(SystemExit, match="figures are missing"):
+        read_all([tmp_path], need_all=True)
 
 
 def test_a_default_is_held_against_the_preset_at_its_own_place() -> None:

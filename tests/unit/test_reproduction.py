@@ -1,5 +1,6 @@
 """The paper's figures again: truths, baselines, parts that are kept, and refusals."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -21,7 +22,7 @@ from fedassay.reproduction.figures import FIGURES, Figure, chosen_figures
 from fedassay.reproduction.kept_parts import Part, kept, measure, place_of
 from fedassay.reproduction.plots import _curve, _dress
 from fedassay.reproduction.results import Point, points_from, points_of
-from fedassay.reproduction.run import reproduce
+from fedassay.reproduction.run import reproduce, run_of, write_results
 from fedassay.reproduction.settings import (
     DISTRIBUTED,
     LOCAL,
@@ -185,6 +186,18 @@ def test_a_result_of_another_run_is_lost_only_by_force(tmp_path: Path) -> None:
     for rows, settings in ((1_100, SMALL), (1_000, replace(SMALL, repetitions=3))):
         with pytest.raises(FileInvalid, match="would be lost"):
             reproduce(figure, [made(rows)], settings, folder=tmp_path)
+
+
+def test_the_page_of_claims_has_no_figure_of_other_sources(tmp_path: Path) -> None:
+    tables = [made(1_000)]
+    content = reproduce(FIGURES["table2"], tables, SMALL, folder=tmp_path)
+    run = run_of(tables, SMALL)
+    older = content | {"figure": "auc", "sources": "older"}
+    (tmp_path / "auc.json").write_text(json.dumps(older))
+    # The points of table2 are none that a claim about buckets could be read from.
+    text = write_results(tmp_path, run).read_text()
+    assert "0 of 0 rows" in text
+    assert "| auc |" not in text
 
 
 def test_an_unknown_figure_is_named_with_those_that_there_are() -> None:

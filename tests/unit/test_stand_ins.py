@@ -117,7 +117,11 @@ def test_a_kaggle_folder_that_is_missing_or_half_downloaded_is_refused(tmp_path:
         kaggle_table(tmp_path / "nowhere", SHORT)
     with pytest.raises(FileInvalid, match=r"train.csv: is missing. Download"):
         kaggle_table(tmp_path, SHORT)
-    (tmp_path / f"{SHORT.folder}.zip").write_bytes(b"PK")
+    part = tmp_path / f"{SHORT.folder}.zip.crdownload"
+    part.write_bytes(b"PK")
+    with pytest.raises(FileInvalid, match=r"zip\.crdownload was downloaded in part: download it"):
+        kaggle_table(tmp_path, SHORT)
+    part.rename(tmp_path / f"{SHORT.folder}.zip")
     with pytest.raises(FileInvalid, match=r"Unpack tabular-playground-series-nov-2021\.zip"):
         kaggle_table(tmp_path, SHORT)
     path = original(tmp_path)
@@ -170,5 +174,12 @@ def test_originals_are_named_as_such_and_stand_ins_come_only_where_they_are_aske
 ) -> None:
     rows = Examples(np.arange(1_200) % 2, np.arange(1_200) / 1_200)
     monkeypatch.setattr(datasets, "kaggle_table", lambda folder, recipe, **_: (rows, "original"))
+    for recipe in RECIPES[:2]:
+        (tmp_path / recipe.folder).mkdir()
+        (tmp_path / recipe.folder / "train.csv").touch()
+    with pytest.raises(FileInvalid, match=r"nov-2021/train.csv: is missing"):
+        datasets.load_datasets([], QUICK, kaggle=tmp_path)
+    (tmp_path / RECIPES[2].folder).mkdir()
+    (tmp_path / RECIPES[2].folder / "train.csv").touch()
     found = datasets.load_datasets([], QUICK, kaggle=tmp_path)
     assert [data.name for data in found] == [f"{recipe.name} (Kaggle)" for recipe in RECIPES]

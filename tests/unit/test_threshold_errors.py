@@ -17,6 +17,7 @@ from fedassay.reproduction.threshold_errors import (
     FAMILIES,
     errors,
     exact_values,
+    nearest_edges,
     read_values,
     threshold_points,
 )
@@ -130,3 +131,13 @@ def test_rates_have_a_panel_for_each_result_and_a_given_classifier_only_with_noi
     assert {point.x for point in found if point.panel != sweeps.CALIBRATION} == {500.0}
     # Half of the rows are judged on.
     assert {point.x for point in found if point.panel == sweeps.CALIBRATION} == {300.0}
+
+
+def test_the_nearest_edge_to_a_threshold_has_no_other_edge_nearer() -> None:
+    histogram = ScoreHistogram(np.linspace(0.0, 1.0, 17), np.ones((2, 16)))
+    edges = [i / 16 for i in range(17)]
+    expected = [min(edges, key=lambda edge, t=t: abs(edge - t)) for t in THRESHOLDS]  # type: ignore[misc]  # bound at once
+    assert nearest_edges(histogram) == tuple(expected)
+    # Half of the rows lie above 8/16 whatever the threshold inside that leaf is.
+    at_edges = read_values(histogram, nearest_edges(histogram))
+    assert at_edges["recall"][4] == pytest.approx(1.0 - 7 / 16)

@@ -106,7 +106,7 @@ def bbq_from(rates: BucketRates) -> Calibrator:
         Method.BBQ,
         knots,
         np.clip(knots + added, 0.0, 1.0),
-        parameters={"heaviest_buckets": float(len(binnings[int(np.argmax(weights))].values))},
+        parameters=_heaviest(binnings, weights),
     )
 
 
@@ -140,6 +140,15 @@ def _weights(binnings: list[_Binning]) -> FloatArray:
     return weights
 
 
+def _heaviest(binnings: list[_Binning], weights: FloatArray) -> dict[str, float]:
+    """The binning with the largest share in the average: its buckets, and that share."""
+    place = int(np.argmax(weights))
+    return {
+        "heaviest_buckets": float(len(binnings[place].values)),
+        "heaviest_weight": float(weights[place]),
+    }
+
+
 def _averaged(edges: FloatArray, binnings: list[_Binning]) -> Calibrator:
     """The binnings' average, weighted by their scores, on the edges of all that matter."""
     weights = _weights(binnings)
@@ -155,5 +164,5 @@ def _averaged(edges: FloatArray, binnings: list[_Binning]) -> Calibrator:
         edges[boundaries],
         np.clip(values, 0.0, 1.0),
         Interpolation.STEP,
-        parameters={"heaviest_buckets": float(len(binnings[heavy[0]].values))},
+        parameters=_heaviest(binnings, weights),
     )

@@ -63,12 +63,14 @@ def reproduce_command(
             err.print(message, markup=False, soft_wrap=True)
 
     def told(name: str, done: int, parts: int, left: float) -> None:
+        place = [each.name for each in figures].index(name) + 1
+        which = f"{name} ({place} of {len(figures)})" if len(figures) > 1 else name
         if done == parts:
-            say(f"{name}: {parts} parts done")
+            say(f"{which}: {parts} parts done")
         elif left > 0.0:
-            say(f"{name}: {done} of {parts} parts, about {_duration(left)} left")
+            say(f"{which}: {done} of {parts} parts, about {_duration(left)} left")
         elif done:
-            say(f"{name}: {done} of {parts} parts were finished before and are kept")
+            say(f"{which}: {done} of {parts} parts were finished before and are kept")
 
     tables = load_datasets(data or [], settings, kaggle=kaggle, say=say)
     # Before any of them is measured: what is in the way of the last one counts too.
@@ -77,7 +79,11 @@ def reproduce_command(
         refuse_losses(out_dir, figures, run)
     written: dict[str, str] = {}
     for each in figures:
-        reproduce(each, tables, settings, folder=out_dir, force=force, told=told)
+        try:
+            reproduce(each, tables, settings, folder=out_dir, force=force, told=told)
+        except KeyboardInterrupt:
+            say(f"Stopped. Finished parts are kept in {out_dir}/parts: the same command goes on.")
+            raise
         written[each.name] = str(out_dir / f"{each.name}.json")
         voice.say(f"Wrote {plain(out_dir)}/{each.name}: .json, .png, .md")
     page = write_results(out_dir, run)

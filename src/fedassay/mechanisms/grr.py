@@ -1,5 +1,6 @@
 """Generalised randomised response: the true value, or any other."""
 
+import sys
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -81,17 +82,36 @@ class RandomizedResponse(LocalMechanism):
 
     def encode(self, hits: IntArray, size: int, *, randomness: Randomness) -> Rows:
         """One value for each hit in [0, size), or -1 for a client with nothing."""
-        if not self.nothing and len(hits) and hits.min() < 0:
-            raise SettingInvalid(
-                "this survey has no message for a client without examples. "
-                "Start one that allows empty clients."
-            )
+        if len(hits) == 1:
+            return _one_row(self._one(int(hits[0]), size, randomness))
+        if len(hits) and hits.min() < 0:
+            self._require_nothing()
         own = np.where(hits < 0, size, hits)
         words = np.frombuffer(randomness.bytes(8 * len(hits)), dtype=np.uint64)
         others = uniform_below(self.values - 1, len(hits), randomness)
         # The others skip the client's own value.
         others += others >= own
         return value_rows(np.where(words < self.numerator, own, others))
+
+    def _one(self, hit: int, size: int, randomness: Randomness) -> int:
+        """What `encode` draws for a single client, from the same bytes: arrays cost it ten times.
+
+        The other value is drawn whether or not it is sent, so that time tells nothing.
+        """
+        if hit < 0:
+            self._require_nothing()
+            hit = size
+        word = int.from_bytes(randomness.bytes(8), sys.byteorder)
+        other = _one_below(self.values - 1, randomness)
+        other += other >= hit
+        return hit if word < self.numerator else other
+
+    def _require_nothing(self) -> None:
+        if not self.nothing:
+            raise SettingInvalid(
+                "this survey has no message for a client without examples. "
+                "Start one that allows empty clients."
+            )
 
     def cohort(self, counts: IntArray, *, reports: int, generator: np.random.Generator) -> IntArray:
         """Draw how often each value is sent, at once; for simulation only.
@@ -142,6 +162,11 @@ def value_rows(values: IntArray) -> Rows:
     return values.astype("<u4").view(np.uint8).reshape(-1, _VALUE_BYTES)
 
 
+def _one_row(value: int) -> Rows:
+    """One value as it travels."""
+    return np.frombuffer(bytearray(value.to_bytes(_VALUE_BYTES, "little")), np.uint8)[None]
+
+
 def values_of(rows: Rows) -> IntArray:
     """The values that rows hold."""
     return np.ascontiguousarray(rows).view("<u4").ravel().astype(np.int64)
@@ -154,3 +179,11 @@ def uniform_below(limit: int, count: int, randomness: Randomness) -> IntArray:
     while (high := np.flatnonzero(words > ceiling)).size:
         words[high] = np.frombuffer(randomness.bytes(8 * len(high)), dtype=np.uint64)
     return (words % np.uint64(limit)).astype(np.int64)
+
+
+def _one_below(limit: int, randomness: Randomness) -> int:
+    """One uniform integer in [0, limit), from the same bytes."""
+    ceiling = 2**64 // limit * limit - 1
+    while (word := int.from_bytes(randomness.bytes(8), sys.byteorder)) > ceiling:
+        pass
+    return word % limit

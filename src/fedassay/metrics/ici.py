@@ -7,6 +7,7 @@ have added is taken off; what sampling adds is not, as in other software, so tha
 give the figure of the rows. The interval knows of both, and begins at 0 where all may be noise.
 """
 
+from functools import lru_cache
 from math import sqrt
 
 import numpy as np
@@ -65,16 +66,16 @@ def _estimate(histogram: ScoreHistogram, figure: Figure) -> Estimate:
     curve = calibration_curve(histogram)
     if isinstance(curve, NotEnoughData):
         return curve
-    sizes = np.abs(curve.gaps @ curve.features)
+    sizes = _gap_sizes(curve)
     plain = figure_of(sizes, curve.sizes, figure)
     law = _law(curve, figure, plain, sizes)
-    own_noise = law.drawn(curve.gaps, sampling=False)
+    is_exact = histogram.noise.is_zero
     part = _beyond(curve.gaps, curve.noise)
     reach = curve.reach
     bound = float(reach.max()) if figure is not Figure.MEAN else _mean_reach(curve)
     return GapFigure(
         value=part * plain,
-        noise_sd=0.0 if histogram.noise.is_zero else float(own_noise.std()),
+        noise_sd=0.0 if is_exact else float(law.drawn(curve.gaps, sampling=False).std()),
         sampling_sd=float(law.drawn(curve.gaps, noise=False).std()),
         binning_bound=bound,
         binning_sd=float(np.sqrt(np.diag(curve.placing)).mean()),
@@ -86,16 +87,29 @@ def _mean_reach(curve: CalibrationCurve) -> float:
     return float(curve.reach @ (curve.features @ curve.sizes) / curve.sizes.sum())
 
 
+# The last answers are kept, because all four figures ask for them one after the other.
+@lru_cache(maxsize=1)
+def _gap_sizes(curve: CalibrationCurve) -> FloatArray:
+    """|gap| at every piece."""
+    sizes: FloatArray = np.abs(curve.gaps @ curve.features)
+    return sizes
+
+
+@lru_cache(maxsize=1)
+def _groups(curve: CalibrationCurve) -> tuple[FloatArray, FloatArray]:
+    """Mean hats, node x group of examples, and what part of the examples each group is."""
+    below = np.cumsum(curve.sizes)
+    place = np.minimum((below - 0.5 * curve.sizes) / below[-1] * _GROUPS, _GROUPS - 1)
+    group = place.astype(np.int64)
+    masses = np.bincount(group, curve.sizes, _GROUPS)
+    filled = masses > 0.0
+    hats = np.stack([np.bincount(group, hat * curve.sizes, _GROUPS) for hat in curve.features])
+    return hats[:, filled] / masses[filled], masses[filled] / below[-1]
+
+
 def _law(curve: CalibrationCurve, figure: Figure, plain: float, sizes: FloatArray) -> GapLaw:
     """Examples in groups of equal size, and how much their sizes themselves vary."""
     histogram = curve.histogram
-    below = np.cumsum(curve.sizes)
-    place = np.minimum((below - 0.5 * curve.sizes) / below[-1] * _GROUPS, _GROUPS - 1)
-    masses = np.bincount(place.astype(np.int64), curve.sizes, _GROUPS)
-    filled = masses > 0.0
-    groups = np.stack(
-        [np.bincount(place.astype(np.int64), hat * curve.sizes, _GROUPS) for hat in curve.features]
-    )
     weights = np.zeros((2, histogram.buckets))
     if figure is Figure.MEAN:
         weights += curve.pieced.mean((sizes - plain).reshape(1, *curve.pieced.scores.shape))
@@ -108,8 +122,7 @@ def _law(curve: CalibrationCurve, figure: Figure, plain: float, sizes: FloatArra
         curve.gaps,
         curve.noise + curve.placing,
         curve.sampling,
-        groups[:, filled] / masses[filled],
-        masses[filled] / below[-1],
+        *_groups(curve),
         sqrt(histogram.noise.variance(weights)),
         sqrt(sampling_variance(histogram, weights)),
     )

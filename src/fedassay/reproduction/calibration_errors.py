@@ -1,6 +1,8 @@
 """Calibration on one half of the rows, judged on the other (`fig:calib`, `fig:calib-pop`)."""
 
 from collections import defaultdict
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +24,7 @@ from fedassay.reproduction.settings import BINS, Model, Settings
 BINNING, BBQ = "quantile buckets, as many as bins", "BBQ"
 RAW, ISOTONIC, DEFAULT = "uncalibrated", "isotonic, centralised", "our default"
 PANEL = "calibration error"
+WEIGHT = "BBQ: weight of its heaviest binning"
 
 
 def by_bins(
@@ -35,10 +38,12 @@ def by_bins(
         fitting, testing = halves(data.examples, generator)
         leaves = paper_histogram(paper, fitting, generator)
         ours = fit_auto(default_histogram(default, fitting, generator))
+        averaged = fit(leaves, Method.BBQ, noise_aware=False)
+        values[WEIGHT, BINS].append(averaged.parameters["heaviest_weight"])
         mapped = {
             RAW: testing.scores,
             ISOTONIC: isotonic(fitting, testing.scores),
-            BBQ: fit(leaves, Method.BBQ, noise_aware=False).predict(testing.scores),
+            BBQ: averaged.predict(testing.scores),
             DEFAULT: ours.predict(testing.scores),
         }
         for bins in settings.bins:
@@ -52,32 +57,41 @@ def by_bins(
 def by_clients(
     data: Dataset, model: Model, clients: int, settings: Settings, generator: np.random.Generator
 ) -> list[Point]:
-    """Calibration errors in 20 bins of maps that so many clients fitted, 20 buckets."""
+    """Calibration errors in 20 bins of maps that so many clients fitted, 20 buckets.
+
+    Isotonic regression has the same rows; as it knows no noise, it is drawn with exact sums alone.
+    """
     values: dict[tuple[str, float], list[float]] = defaultdict(list)
-    for theirs, ours, raw in repeated_errors(data, model, clients, settings.repetitions, generator):
-        values[model.name, clients].append(theirs)
-        values[f"{model.name}: default", clients].append(ours)
-        values[RAW, clients].append(raw)
+    for each in repeated_errors(data, model, clients, settings.repetitions, generator):
+        values[model.name, clients].append(each.preset)
+        values[f"{model.name}: default", clients].append(each.default)
+        if not model.privacy.spends_epsilon:
+            raw = each.testing.scores
+            values[RAW, clients].append(ece(each.testing, raw, BINS))
+            mapped = isotonic(each.fitting, raw)
+            values[ISOTONIC, clients].append(ece(each.testing, mapped, BINS))
     return points_of(data.name, PANEL, values)
+
+
+class Repetition(NamedTuple):
+    """One division of the rows, and the errors of both maps on the half that fitted none."""
+
+    fitting: Examples
+    testing: Examples
+    preset: float
+    default: float
 
 
 def repeated_errors(
     data: Dataset, model: Model, clients: int, times: int, generator: np.random.Generator
-) -> list[tuple[float, float, float]]:
-    """The paper's binning, our default and the raw scores: errors of every repetition."""
+) -> Iterator[Repetition]:
+    """The paper's binning and our default: errors of every repetition."""
     default = default_design(model, clients)
-    found = []
     for _ in range(times):
         fitting, testing = sampled_halves(data.examples, clients, generator)
         ours = fit_auto(default_histogram(default, fitting, generator))
-        found.append(
-            (
-                binning_error(model, fitting, testing, generator),
-                ece(testing, ours.predict(testing.scores), BINS),
-                ece(testing, testing.scores, BINS),
-            )
-        )
-    return found
+        preset = binning_error(model, fitting, testing, generator)
+        yield Repetition(fitting, testing, preset, ece(testing, ours.predict(testing.scores), BINS))
 
 
 def binning_error(

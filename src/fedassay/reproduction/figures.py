@@ -41,6 +41,8 @@ class Figure:
     log_y: bool = True
     shares_y: bool = True
     note: str = ""
+    undrawn: tuple[str, ...] = ()
+    """Curves that stand in file and page alone."""
     slopes: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """What theory says of log-log slopes: panel, then curve."""
 
@@ -178,6 +180,7 @@ FIGURES = {
             parts=by_model(threshold_errors.by_heights),
             log_x=False,
             note="Means over the thresholds 1/11 to 10/11; estimates are cut to [0, 1].",
+            undrawn=(threshold_errors.NEAREST,),
         ),
         Figure(
             name="pra-pop",
@@ -201,6 +204,7 @@ FIGURES = {
             y="expected calibration error",
             bars=REPEATED,
             parts=by_model(calibration_errors.by_bins),
+            undrawn=(calibration_errors.WEIGHT,),
             note="Fitted on a random half of the rows, judged on the other. Quantile buckets and "
             "BBQ take noisy counts of trees of height 10 at face value, as in the paper.",
         ),

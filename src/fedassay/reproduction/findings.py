@@ -1,16 +1,14 @@
-"""How a claim is read from a figure's points: a figure, its interval, and whether it agrees."""
+"""What claims are read with: curves of a figure, intervals of slopes and ratios, closed forms."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from math import exp, sqrt
+from math import exp, inf, log, sqrt
 
 import numpy as np
 
-from fedassay.reproduction.pages import figure_text, slope
+from fedassay.reproduction.pages import slope
 from fedassay.reproduction.results import Point
-
-NOTHING = "–"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,130 +79,26 @@ def ratio_and_reach(one: Point, other: Point) -> tuple[float, float]:
     return ratio, replace(one, values=tuple(rest)).half_width / other.mean
 
 
-def at_most(panel: str, curve: str, x: float, bound: float, default: str | None = None) -> Find:
-    """The error at x is at most a bound."""
+def crossing(points: Sequence[Point], bound: float, shift: float) -> float:
+    """Where a falling curve, so many half-widths above itself, comes below a bound: log-log.
 
-    def find(curves: Curves) -> Finding:
-        point = curves.near(panel, curve, x)
-        ours = NOTHING if default is None else figure_text(curves.near(panel, default, x))
-        agrees = within(point.mean, point.half_width, -np.inf, bound)
-        return Finding(figure_text(point), ours, agrees)
+    It is the first place where it begins below it, and infinite where it never gets there.
 
-    return find
-
-
-def slope_within(
-    panel: str, curve: str, low: float, high: float, default: str | None = None
-) -> Find:
-    """The log-log slope lies between two figures."""
-
-    def find(curves: Curves) -> Finding:
-        found = slope_and_reach(curves.curve(panel, curve))
-        ours = None if default is None else slope_and_reach(curves.curve(panel, default))
-        agrees = None if found is None else within(*found, low, high)
-        return Finding(_slope_text(found), _slope_text(ours), agrees)
-
-    return find
-
-
-def _slope_text(found: tuple[float, float] | None) -> str:
-    return NOTHING if found is None else f"slope {found[0]:.2f} ± {found[1]:.2f}"
-
-
-def best_within(panel: str, curve: str, low: float, high: float) -> Find:
-    """The smallest error lies between two places, or cannot be told from one that does."""
-
-    def find(curves: Curves) -> Finding:
-        points = curves.curve(panel, curve)
-        best = min(points, key=lambda point: point.mean)
-        inside = [point for point in points if low <= point.x <= high]
-        agrees: bool | None = best in inside
-        if not agrees and inside:
-            rival = min(inside, key=lambda point: point.mean)
-            reach = sqrt(best.half_width**2 + rival.half_width**2)
-            agrees = None if rival.mean - best.mean < reach else False
-        return Finding(f"{best.x:g}, with {figure_text(best)}", NOTHING, agrees)
-
-    return find
-
-
-def flat_beyond(panel: str, curve: str, x: float) -> Find:
-    """From x on more buckets change the error by less than a factor of two."""
-
-    def find(curves: Curves) -> Finding:
-        start, end = curves.near(panel, curve, x), curves.curve(panel, curve)[-1]
-        ratio, reach = ratio_and_reach(end, start)
-        shown = f"{ratio:.2f} ± {reach:.2f} times from {start.x:g} to {end.x:g}"
-        return Finding(shown, NOTHING, within(ratio, reach, 0.5, 2.0))
-
-    return find
-
-
-def largest_gain(panel: str, even: str, deep: str, least: float) -> Find:
-    """Somewhere the second curve's error is at least so many times smaller than the first's."""
-
-    def find(curves: Curves) -> Finding:
-        pairs = zip(curves.curve(panel, even), curves.curve(panel, deep), strict=True)
-        wide, thin = max(pairs, key=lambda pair: pair[0].mean / pair[1].mean)
-        ratio, reach = ratio_and_reach(wide, thin)
-        shown = f"up to {ratio:.1f} ± {reach:.1f} times, at B = {thin.x:g}"
-        return Finding(shown, NOTHING, within(ratio, reach, least, np.inf))
-
-    return find
-
-
-def changes(
-    panel: str, before: str, after: str, x: float, default: str, *, low: float, high: float
-) -> Find:
-    """The second curve's error at x is between so many and so many times the first's."""
-
-    def find(curves: Curves) -> Finding:
-        raw, fitted = curves.near(panel, before, x), curves.near(panel, after, x)
-        shown = f"{figure_text(raw)} before, {figure_text(fitted)} after"
-        agrees = within(*ratio_and_reach(fitted, raw), low, high)
-        return Finding(shown, figure_text(curves.near(panel, default, x)), agrees)
-
-    return find
-
-
-def worse_elsewhere(panel: str, other: str, curve: str, x: float, default: str) -> Find:
-    """A curve's error in one panel is at least one and a half times that in another."""
-
-    def find(curves: Curves) -> Finding:
-        noisy, exact = curves.near(panel, curve, x), curves.near(other, curve, x)
-        shown = f"{figure_text(noisy)} with noise, {figure_text(exact)} without"
-        agrees = within(*ratio_and_reach(noisy, exact), 1.5, np.inf)
-        return Finding(shown, figure_text(curves.near(panel, default, x)), agrees)
-
-    return find
-
-
-def in_order(panel: str, names: Sequence[str], default: Callable[[str], str]) -> Find:
-    """The curves' last points rise, one after the other, as far as their intervals tell."""
-
-    def find(curves: Curves) -> Finding:
-        last = [curves.curve(panel, name)[-1] for name in names]
-        ours = [curves.curve(panel, default(name))[-1] for name in names]
-        steps = [
-            within(b.mean - a.mean, sqrt(a.half_width**2 + b.half_width**2), 0.0, np.inf)
-            for a, b in pairwise(last)
-        ]
-        agrees = False if False in steps else None if None in steps else True
-        shown, other = (", ".join(f"{p.mean:.3f}" for p in each) for each in (last, ours))
-        return Finding(shown, other, agrees)
-
-    return find
-
-
-def alike_at(panel: str, one: str, other: str, x: float, *, predicted: float) -> Find:
-    """Two curves' errors at x are within a tenth of each other; beside it what theory says."""
-
-    def find(curves: Curves) -> Finding:
-        ratio, reach = ratio_and_reach(curves.near(panel, one, x), curves.near(panel, other, x))
-        shown = f"{ratio:.2f} ± {reach:.2f} times the error (closed form {predicted:.2f})"
-        return Finding(shown, NOTHING, within(ratio, reach, 0.9, 1.1))
-
-    return find
+    >>> from fedassay.reproduction.results import points_of
+    >>> places = points_of("", "", {("a", 10.0): [0.1], ("a", 1000.0): [0.001]})
+    >>> round(crossing(places, 0.01, 0.0), 6)
+    100.0
+    """
+    heights = [point.mean + shift * point.half_width for point in points]
+    if heights[0] < bound:
+        return points[0].x
+    for i, j in pairwise(range(len(points))):
+        if heights[j] < bound:
+            if heights[j] <= 0.0:  # anywhere between the two
+                return points[i].x
+            share = log(heights[i] / bound) / log(heights[i] / heights[j])
+            return float(points[i].x * (points[j].x / points[i].x) ** share)
+    return inf
 
 
 def shared_prefix_variance(fanout: int, levels: int) -> float:

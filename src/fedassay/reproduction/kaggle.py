@@ -21,7 +21,7 @@ def kaggle_table(
     folder: Path, recipe: Recipe, *, say: Callable[[str], None] = lambda _: None
 ) -> tuple[Examples, str]:
     """The scored half of an original table, and what it is."""
-    path = _train_file(folder, recipe)
+    path = train_file(folder, recipe)
     features, labels = _read(path, recipe)
     rows = len(labels)
     missing = "" if rows >= recipe.rows else f", of {recipe.rows:,}"
@@ -34,7 +34,8 @@ def kaggle_table(
     return scored_half(recipe, features, labels), about
 
 
-def _train_file(folder: Path, recipe: Recipe) -> Path:
+def train_file(folder: Path, recipe: Recipe) -> Path:
+    """Where an original table lies; raises where it is missing."""
     if not folder.is_dir():
         raise FileInvalid(
             f"{folder}: no such folder. Name the one that holds {recipe.folder}/train.csv."
@@ -43,7 +44,12 @@ def _train_file(folder: Path, recipe: Recipe) -> Path:
     if path.is_file():
         return path
     packed = [*folder.glob(f"{recipe.folder}*.zip*"), *folder.glob(f"{recipe.folder}/*.zip*")]
-    remedy = f"Unpack {packed[0].name} there" if packed else "Download the competition's data"
+    whole = [each for each in packed if each.suffix == ".zip"]
+    remedy = "Download the competition's data"
+    if whole:
+        remedy = f"Unpack {whole[0].name} there"
+    elif packed:
+        remedy = f"{packed[0].name} was downloaded in part: download it again"
     raise FileInvalid(f"{path}: is missing. {remedy}, or leave --kaggle out to use the stand-ins.")
 
 

@@ -22,6 +22,7 @@ def draw(figure: Figure, points: Sequence[Point], path: Path) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure as Canvas
 
+    points = [point for point in points if point.curve not in figure.undrawn]
     columns = list(dict.fromkeys(point.data for point in points))
     rows = list(dict.fromkeys(point.panel for point in points))
     curves = list(dict.fromkeys(point.curve for point in points))

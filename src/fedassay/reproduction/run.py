@@ -10,7 +10,7 @@ from typing import Any
 from fedassay.errors import FileInvalid
 from fedassay.files import PUBLIC, read_object, write_json, write_whole
 from fedassay.reproduction.areas import exact_area
-from fedassay.reproduction.claims import results_page
+from fedassay.reproduction.claims_page import results_page
 from fedassay.reproduction.datasets import Dataset
 from fedassay.reproduction.figures import FIGURES, Figure
 from fedassay.reproduction.kept_parts import Measured, kept, measure, source_digest
@@ -89,14 +89,17 @@ def reproduce(
 
 
 def write_results(folder: Path, run: Mapping[str, Any]) -> Path:
-    """The page of claims, from every figure of this run that the folder holds."""
+    """The page of claims, from every figure of this run and these sources in the folder."""
+    same = {**run, "sources": source_digest()}
     found = {
         name: points_from(content["points"], str(folder / f"{name}.json"))
         for name in FIGURES
-        if (content := _like(folder / f"{name}.json", run)) is not None
+        if (content := _like(folder / f"{name}.json", same)) is not None
     }
     path = folder / "results.md"
-    write_whole(path, results_page(found, quick=run["quick"]).encode(), mode=PUBLIC)
+    write_whole(
+        path, results_page(found, quick=run["quick"], tables=run["data"]).encode(), mode=PUBLIC
+    )
     return path
 
 

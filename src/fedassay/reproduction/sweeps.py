@@ -59,11 +59,9 @@ def by_epsilon(
         panels[AREA][f"{name}: default", epsilon].append(abs(likely_area(ours).value - area))
         panels[RATES][name, epsilon].append(mean_error(errors(leaves, truth)))
         panels[RATES][f"{name}: default", epsilon].append(mean_error(errors(ours, truth)))
-    for first, second, _ in repeated_errors(
-        data, model, clients // 2, settings.repetitions, generator
-    ):
-        panels[CALIBRATION][name, epsilon].append(first)
-        panels[CALIBRATION][f"{name}: default", epsilon].append(second)
+    for each in repeated_errors(data, model, clients // 2, settings.repetitions, generator):
+        panels[CALIBRATION][name, epsilon].append(each.preset)
+        panels[CALIBRATION][f"{name}: default", epsilon].append(each.default)
     return [
         point for panel, values in panels.items() for point in points_of(data.name, panel, values)
     ]

@@ -1,7 +1,7 @@
 """Precision, recall and accuracy against height, clients and fan-out (`fig:pra`, `fig:pra-pop`)."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from fedassay.reproduction.results import Point
 from fedassay.reproduction.settings import THRESHOLDS, Model, Settings
 
 FAMILIES = ("precision", "recall", "accuracy")
+NEAREST = "recall, read at the nearest edge"
 _NEVER_ABOVE = 1e-12
 _FANOUT_TIMES = 3
 """Trees of other fan-outs differ by less than ten repetitions tell."""
@@ -42,7 +43,9 @@ def by_heights(
         truth = exact_values(rows)
         ours = errors(default_histogram(default, rows, generator, THRESHOLDS), truth)
         for height, design in designs.items():
-            theirs = errors(paper_histogram(design, rows, generator), truth)
+            leaves = paper_histogram(design, rows, generator)
+            theirs = errors(leaves, truth)
+            found[NEAREST, height].append(errors(leaves, truth, nearest_edges(leaves))["recall"])
             for family in FAMILIES:
                 found[family, height].append(theirs[family])
                 found[f"{family}: default", height].append(ours[family])
@@ -104,17 +107,30 @@ def exact_values(examples: Examples) -> PerThreshold:
     return _values(tp, above.sum(axis=1) - tp, positives, len(examples) - positives)
 
 
-def read_values(histogram: ScoreHistogram) -> PerThreshold:
+def nearest_edges(histogram: ScoreHistogram) -> tuple[float, ...]:
+    """The edge nearest to each threshold, where thm:pra reads it: off by the leaf's Delta at most.
+
+    >>> h = ScoreHistogram(np.array([0.0, 0.25, 0.5, 1.0]), np.ones((2, 3)))
+    >>> nearest_edges(h)[:3]
+    (0.0, 0.25, 0.25)
+    """
+    gaps = np.abs(histogram.edges - np.array(THRESHOLDS)[:, None])
+    return tuple(map(float, histogram.edges[np.argmin(gaps, axis=1)]))
+
+
+def read_values(histogram: ScoreHistogram, places: Sequence[float] = THRESHOLDS) -> PerThreshold:
     """What a histogram says, within [0, 1], as anybody would read it."""
-    below = np.array([histogram.below(threshold)[0] for threshold in THRESHOLDS])
+    below = np.array([histogram.below(place)[0] for place in places])
     negatives, positives = histogram.total_negatives, histogram.total_positives
     values = _values(positives - below[:, 1], negatives - below[:, 0], positives, negatives)
     return {family: np.clip(each, 0.0, 1.0) for family, each in values.items()}
 
 
-def errors(histogram: ScoreHistogram, truth: PerThreshold) -> PerThreshold:
-    """Absolute errors at every threshold."""
-    found = read_values(histogram)
+def errors(
+    histogram: ScoreHistogram, truth: PerThreshold, places: Sequence[float] = THRESHOLDS
+) -> PerThreshold:
+    """Absolute errors at every threshold, of what is read there or at places in their stead."""
+    found = read_values(histogram, places)
     return {family: np.abs(found[family] - truth[family]) for family in FAMILIES}
 
 
