@@ -2,14 +2,18 @@
 
 Every process of the tests does its linear algebra in one thread: where several of them share
 few cores, the threads of matrix products wait for each other ten times as long as they work.
+They compile each module once, and so do the programs that they start.
 """
 
 import os
+import sys
 from collections.abc import Generator
 
 import pytest
 
 os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 @pytest.hookimpl(wrapper=True)
