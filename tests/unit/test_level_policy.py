@@ -1,4 +1,4 @@
-"""Which levels a client reports on: shares that are whole, and one level where reports are local."""
+"""Which levels a client reports on: shares that are whole, and one level of local reports."""
 
 from fractions import Fraction
 

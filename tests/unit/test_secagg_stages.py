@@ -1,6 +1,7 @@
 """Stages come in order and count once, on both sides, and files of a round hold what they say."""
 
 import fcntl
+import hashlib
 import json
 import os
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import rfc8785
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
@@ -80,6 +82,17 @@ def test_a_server_needs_the_roster_that_its_terms_name() -> None:
     ):
         with pytest.raises(SettingInvalid, match="terms and its roster must go together"):
             SecAggServer(terms, roster=roster)
+
+
+def test_a_rosters_digest_holds_every_name_and_every_key_in_its_place() -> None:
+    keys = [identity.public for identity in IDENTITIES[:3]]
+    members = [("a", keys[0]), ("b", keys[1])]
+    listed = [{"name": name, "key": key.hex()} for name, key in members]
+    written = rfc8785.dumps({"format": "fedassay.roster/1", "members": listed})
+    expected = hashlib.sha256(b"fedassay secagg roster" + written).digest()
+    assert Roster.of(members).digest == expected
+    others = ([("a", keys[0]), ("b", keys[2])], [("a", keys[0]), ("c", keys[1])], members[::-1])
+    assert len({expected, *(Roster.of(each).digest for each in others)}) == 4
 
 
 def test_there_is_no_cohort_before_the_keys_are_in() -> None:
