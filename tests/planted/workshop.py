@@ -15,7 +15,7 @@ from tests.planted.bugs import ROOT, Bug
 from tests.planted.outcomes import WHERE
 
 NEEDED = ("src", "tests", "docs", "examples", "experiments", "pyproject.toml", "README.md",
-          "CHANGELOG.md", "CONTRIBUTING.md", "Makefile")  # fmt: skip
+          "CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "conftest.py")  # fmt: skip
 LONGEST_SECONDS = 180.0
 """A bug whose tests take longer counts as one that nobody noticed: `make planted` must end."""
 
