@@ -53,12 +53,13 @@ def read_bugs(folder: Path = FOLDER) -> list[Bug]:
     return bugs
 
 
-def chosen(bugs: Sequence[Bug], only: str = "*") -> list[Bug]:
-    """Those whose `room/id`, room or id matches a glob."""
+def chosen(bugs: Sequence[Bug], *only: str) -> list[Bug]:
+    """Those whose `room/id`, room or id matches one of these globs."""
     return [
         bug
         for bug in bugs
-        if any(fnmatch(name, only) for name in (f"{bug.room}/{bug.id}", bug.room, bug.id))
+        for name in [(f"{bug.room}/{bug.id}", bug.room, bug.id)]
+        if any(fnmatch(each, glob) for each in name for glob in only)
     ]
 
 

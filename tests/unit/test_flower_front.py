@@ -115,7 +115,7 @@ def through_a_front(folder: Path, limits: Limits, *clients: Client) -> tuple[lis
                     break
                 await asyncio.sleep(0.05)
             try:
-                return await asyncio.wait_for(client(reader, writer), 10)
+                return await asyncio.wait_for(client(reader, writer), 120)
             except ConnectionError:
                 return b""
             finally:
