@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -88,7 +89,7 @@ def check_test(bug: Bug, test: str, root: Path) -> None:
         raise EntryWrong(f"{bug.room}/{bug.id}: there is no file {name}.")
     if name.startswith("src/"):  # a doctest; its name is made by pytest
         return
-    scope: Sequence[ast.stmt] = ast.parse(path.read_text(encoding="utf-8")).body
+    scope = _statements(path)
     for part in inside.partition("[")[0].split("::"):
         named = [
             node
@@ -98,6 +99,11 @@ def check_test(bug: Bug, test: str, root: Path) -> None:
         if not named:
             raise EntryWrong(f"{bug.room}/{bug.id}: there is no test {test}.")
         scope = named[0].body
+
+
+@cache
+def _statements(path: Path) -> Sequence[ast.stmt]:
+    return ast.parse(path.read_text(encoding="utf-8")).body
 
 
 def _read_room(path: Path) -> list[Bug]:
