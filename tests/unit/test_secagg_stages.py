@@ -280,12 +280,13 @@ def test_a_state_with_a_seed_beyond_the_field_is_refused(seed: str) -> None:
         SecAggClient.from_bytes(changed(client, secrets=secrets), Named(VICTIM), randomness=RANDOM)
 
 
-def test_a_state_whose_peers_are_cut_short_is_refused() -> None:
+@pytest.mark.parametrize("digits", [2, 4, 128])
+def test_a_state_whose_peers_are_cut_short_is_refused(digits: int) -> None:
     federation = Federation.of(4)
     federation.shares()
     client = federation.clients[VICTIM]
     seat = json.loads(client.to_bytes())["seat"]
-    cut = changed(client, seat={**seat, "peers": seat["peers"][:-2]})
+    cut = changed(client, seat={**seat, "peers": seat["peers"][:-digits]})
     with pytest.raises(FileInvalid, match="the peers are cut short"):
         SecAggClient.from_bytes(cut, Named(VICTIM), randomness=RANDOM)
 
