@@ -8,6 +8,7 @@ driver's process, after the sum.
 """
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -192,6 +193,8 @@ def spark_session() -> "SparkSession":
     builder = SparkSession.builder
     if not os.environ.keys() & {"PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS"}:
         os.environ.setdefault("SPARK_LOCAL_IP", _LOCAL["spark.driver.host"])
+        # Not the python3 of the path, which may know nothing of fedassay.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         for name, value in _LOCAL.items():
             builder = builder.config(name, value)
     try:
