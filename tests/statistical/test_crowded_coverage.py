@@ -117,13 +117,17 @@ def test_noise_of_a_wrong_size_is_rejected(table: str, setting: Setting, factor:
     assert not spreads(wrong)
 
 
-def test_intervals_that_ignore_what_cells_hide_are_rejected() -> None:
-    """The twin: what few cells hide moves average precision by as much as the noise does.
+def test_intervals_that_are_too_narrow_are_rejected() -> None:
+    """The twin: intervals 0.35 times as wide as they are.
 
-    With binning's part of the interval left out it holds in some 7 of 10 runs, which 120 of the
-    three tables together tell from 93 %.
+    They hold in some 51 of 100 runs, which 120 of the three tables together tell from 93 % and
+    take for it less than once in a million times. What cells hide alone is too little for this
+    size: without it average precision still held in 105 of 120. `tests/unit` asks for it directly.
     """
-    found = [pair for case in CASES.items() for pair in answered(*case, "average_precision")]
-    ignored = [(truth, replace(each, binning_sd=0.0)) for truth, each in found]
+    found = [pair for case in CASES.items() for pair in answered(*case, "roc_auc")]
+    narrow = [
+        (truth, replace(each, noise_sd=0.35 * each.noise_sd, binning_sd=0.35 * each.binning_sd))
+        for truth, each in found
+    ]
     assert holds(found, None)
-    assert not holds(ignored, None)
+    assert not holds(narrow, None)
