@@ -13,8 +13,8 @@ help:  ## this list
 demo: $(VENV)/.runtime  ## the main job on bundled real data
 	@$(BIN)/fedassay demo
 
-test: $(VENV)/.test  ## all tests, and the ten that take longest
-	$(BIN)/python -m pytest -n auto --dist worksteal --durations=10
+test: $(VENV)/.test  ## all tests, and the forty that take longest
+	$(BIN)/python -m pytest -n auto --dist worksteal --durations=40
 
 lint: $(VENV)/.test  ## format, lint, types, imports
 	$(BIN)/ruff format --check .

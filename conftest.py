@@ -2,14 +2,35 @@
 
 Every process of the tests does its linear algebra in one thread: where several of them share
 few cores, the threads of matrix products wait for each other ten times as long as they work.
+They compile each module once, and so do the programs that they start. Their files are in memory
+where there is room: a ledger waits for the disk at every charge, and no test can see that.
 """
 
 import os
+import sys
 from collections.abc import Generator
 
 import pytest
 
 os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+_MEMORY = "/dev/shm"  # noqa: S108  # pytest makes a folder of its own there
+_ROOM = 4 * 2**30
+
+
+def _takes_files(folder: str) -> bool:
+    """Whether a folder has room for the tests' files, and programs among them may be run."""
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return False
+    is_whole = not found.f_flag & (os.ST_NOEXEC | os.ST_RDONLY)
+    return is_whole and os.access(folder, os.W_OK) and found.f_bavail * found.f_frsize >= _ROOM
+
+
+if _takes_files(_MEMORY):
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", _MEMORY)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -31,7 +31,7 @@ _FLAGS = (
     "--force-color-profile=srgb",
     "--hide-scrollbars",
 )
-_SECONDS = 60.0
+_SECONDS = 300.0
 
 
 class Browser:

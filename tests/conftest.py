@@ -22,6 +22,12 @@ settings.register_profile(
     "planted", settings.get_profile("fedassay"), phases=[Phase.explicit, Phase.generate]
 )
 settings.load_profile("fedassay")
+WAITS_LONGEST = ("test_flower.py",)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A federation of real processes comes first: it waits, and others compute meanwhile."""
+    items.sort(key=lambda item: item.path.name not in WAITS_LONGEST)
 
 
 @pytest.fixture(autouse=True)

@@ -37,6 +37,6 @@ def program(*arguments: object) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "fedassay", *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )

@@ -27,6 +27,6 @@ def run_slim(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
         env=os.environ | {"PYTHONWARNINGS": "error"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )

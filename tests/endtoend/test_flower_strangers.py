@@ -23,7 +23,7 @@ SITES = ("north", "east")
 
 def fedassay(*arguments: object) -> None:
     words = [sys.executable, "-m", "fedassay", *map(str, arguments)]
-    subprocess.run(words, check=True, capture_output=True, timeout=120)
+    subprocess.run(words, check=True, capture_output=True, timeout=300)
 
 
 def made_by_the_walk(folder: Path) -> dict[str, dict[str, str]]:
@@ -83,7 +83,7 @@ def flwr(home: Path, federation: Federation, *arguments: object) -> str:
         env=federation.environment_of(home),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     return done.stdout + done.stderr

@@ -70,7 +70,7 @@ def test_trouble_ends_in_clear_errors_and_the_next_run_works(tmp_path: Path) -> 
         def vanish(line: str) -> None:
             if line.startswith("Stage shares:"):
                 federation.wait_for(
-                    sound[0].name, lambda log: "answered stage masked" in log, seconds=60
+                    sound[0].name, lambda log: "answered stage masked" in log, seconds=300
                 )
                 federation.kill("superlink")
 

@@ -154,7 +154,7 @@ def test_npm_packs_what_the_package_needs_and_nothing_else() -> None:
         pytest.skip("npm is not on this machine. Install it (Debian: apt install npm).")
     done = subprocess.run(
         [npm, "pack", "--dry-run", "--json", "--offline"],
-        cwd=CLIENT, capture_output=True, text=True, check=False, timeout=60,
+        cwd=CLIENT, capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     packed = {each["path"] for each in json.loads(done.stdout)[0]["files"]}
@@ -173,7 +173,7 @@ def test_the_package_is_imported_by_its_name_and_has_the_types_that_it_declares(
     if node is None:
         pytest.skip("node is not on this machine. Install it (Debian: apt install nodejs).")
     done = subprocess.run(
-        [node, "-e", script], cwd=CLIENT, capture_output=True, text=True, check=False, timeout=60
+        [node, "-e", script], cwd=CLIENT, capture_output=True, text=True, check=False, timeout=300
     )
     assert done.returncode == 0, done.stderr
     declared = set(

@@ -157,9 +157,31 @@ def test_the_operating_point_moves_on_every_curve(browser: Browser, page: Path) 
     for old, new in zip(before, after, strict=True):
         assert old[1:] != new[1:]
     assert all(old != new for old, new in zip(cut_before, cut_after, strict=True))
-    recall = metrics.recall(assessment(page.stem).histogram(), 0.4).value
+    histogram = assessment(page.stem).histogram()
+    recall = metrics.recall(histogram, 0.4).value
     # The frame is 322 units high, and ends 12 below the top.
     assert float(after[0][2]) == pytest.approx(12.0 + 322.0 * (1.0 - recall), abs=1e-6)
+    figures = (
+        (1.0 - metrics.specificity(histogram, 0.4).value, recall),
+        (recall, metrics.precision(histogram, 0.4).value),
+        (0.4, metrics.net_benefit(histogram, 0.4).value),
+    )
+    for (name, cx, cy), (x, y) in zip(after, figures, strict=True):
+        assert (float(cx), float(cy)) == pytest.approx(place_of(browser, name, x, y), abs=1e-6)
+    for name in ("calibration-curve", "distribution"):
+        cut = browser.run(f'document.querySelector("#{name} line.cut").getAttribute("x1")')
+        assert float(cut) == pytest.approx(place_of(browser, name, 0.4, 0.0)[0], abs=1e-6)
+
+
+def place_of(browser: Browser, name: str, x: float, y: float) -> tuple[float, float]:
+    """Where a figure of these values stands in a picture, by the picture's own frame."""
+    frame = browser.run(f'document.getElementById("{name}").dataset.frame')
+    x0, x1, y0, y1, left, right, bottom, top = map(float, frame.split())
+    inside = min(max(y, y0), y1)
+    return (
+        left + (x - x0) / (x1 - x0) * (right - left),
+        bottom + (inside - y0) / (y1 - y0) * (top - bottom),
+    )
 
 
 def test_the_keyboard_moves_the_slider_and_the_number_takes_the_nearest(
@@ -180,7 +202,7 @@ def test_the_keyboard_moves_the_slider_and_the_number_takes_the_nearest(
       field.dispatchEvent(new Event("change"));
       return field.value;
     })"""
-    for text, wanted in (("0.3007", 0.3007), ("2", 1.0), ("-1", 0.0)):
+    for text, wanted in (("-1", 0.0), ("2", 1.0), ("0.3007", 0.3007)):
         taken = float(browser.run(f'{type_in}("{text}")'))
         best = min(abs(each - wanted) for each in offered)
         assert abs(taken - wanted) == pytest.approx(best, abs=1e-6)
@@ -204,6 +226,53 @@ def test_the_reader_sets_the_range_of_the_decision_curve(browser: Browser, page:
     assert {"0.1", "0.12", "0.2"} <= set(browser.run(ticks))
     assert browser.run(f"{set_to}(0.5, 0.1)") == [0.1, 0.2]
     assert browser.complaints() == []
+
+
+def test_the_decision_curves_range_is_drawn_and_told_with_the_librarys_figures(
+    browser: Browser, page: Path
+) -> None:
+    browser.open(page)
+    histogram = assessment(page.stem).histogram()
+    for low, high in ((0.1, 0.2), (0.02, 0.9)):
+        browser.run(
+            f"""(() => {{
+              document.getElementById("range-from").value = {low};
+              const field = document.getElementById("range-to");
+              field.value = {high};
+              field.dispatchEvent(new Event("change"));
+            }})()"""
+        )
+        inside = [each for each in table_of(page)["thresholds"] if low <= each <= high]
+        every = max(1, len(inside) // 120)
+        shown = [at for i, at in enumerate(inside) if i % every == 0 or i == len(inside) - 1]
+        net = {at: metrics.net_benefit(histogram, at) for at in shown}
+        over = {at: metrics.net_benefit_over_all(histogram, at) for at in shown}
+        known = [at for at in shown if net[at].is_available]
+        better = [at for at in known if min(net[at].interval()[0], over[at].interval()[0]) > 0]
+        told = browser.run('document.getElementById("useful").textContent')
+        assert (f"at {len(better)} of {len(known)} thresholds" in told) == bool(better)
+        assert ("nowhere surely better" in told) == (not better)
+        everybody = metrics.prevalence(histogram).value
+        for name, curve in (
+            ("line", [net[at].value for at in known]),
+            ("all", [everybody - (1.0 - everybody) * at / (1.0 - at) for at in known]),
+            ("nobody", [0.0] * len(known)),
+        ):
+            assert_drawn(browser, name, list(zip(known, curve, strict=True)))
+        ends = [net[at].interval() for at in known]
+        around = [
+            *zip(known, [high for _, high in ends], strict=True),
+            *reversed(list(zip(known, [low for low, _ in ends], strict=True))),
+        ]
+        assert_drawn(browser, "band", around)
+
+
+def assert_drawn(browser: Browser, name: str, points: list[tuple[float, float]]) -> None:
+    """A curve of the decision curve's picture goes through these points, to a tenth of a unit."""
+    path = browser.run(f'document.querySelector("#decision .{name}").getAttribute("d")')
+    drawn = [[float(each) for each in point.split()] for point in path.strip("MZ").split("L")]
+    expected = [place_of(browser, "decision", x, y) for x, y in points]
+    np.testing.assert_allclose(drawn, expected, rtol=0.0, atol=0.051)
 
 
 @pytest.mark.parametrize("dark", [False, True])

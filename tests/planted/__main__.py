@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run from the command line."""
     options = _options().parse_args(arguments)
     try:
-        bugs = chosen(read_bugs(), options.only)
+        bugs = chosen(read_bugs(), *options.only)
         if options.sample:
             bugs = sample_of(bugs, options.sample)
         if options.write and {bug.room for bug in read_bugs() if bug not in bugs} & {
@@ -98,7 +98,9 @@ def _by_file(bugs: Sequence[Bug], jobs: int) -> list[list[str]]:
 
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.planted", description=__doc__)
-    parser.add_argument("--only", default="*", metavar="GLOB", help="by room/id, room or id")
+    parser.add_argument(
+        "--only", nargs="+", default=["*"], metavar="GLOB", help="by room/id, room or id"
+    )
     parser.add_argument("--sample", type=int, metavar="N", help="N bugs, evenly spread")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--write", metavar="PAGE", help="put the table into this page")

@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -53,12 +54,13 @@ def read_bugs(folder: Path = FOLDER) -> list[Bug]:
     return bugs
 
 
-def chosen(bugs: Sequence[Bug], only: str = "*") -> list[Bug]:
-    """Those whose `room/id`, room or id matches a glob."""
+def chosen(bugs: Sequence[Bug], *only: str) -> list[Bug]:
+    """Those whose `room/id`, room or id matches one of these globs."""
     return [
         bug
         for bug in bugs
-        if any(fnmatch(name, only) for name in (f"{bug.room}/{bug.id}", bug.room, bug.id))
+        for name in [(f"{bug.room}/{bug.id}", bug.room, bug.id)]
+        if any(fnmatch(each, glob) for each in name for glob in only)
     ]
 
 
@@ -87,7 +89,7 @@ def check_test(bug: Bug, test: str, root: Path) -> None:
         raise EntryWrong(f"{bug.room}/{bug.id}: there is no file {name}.")
     if name.startswith("src/"):  # a doctest; its name is made by pytest
         return
-    scope: Sequence[ast.stmt] = ast.parse(path.read_text(encoding="utf-8")).body
+    scope = _statements(path)
     for part in inside.partition("[")[0].split("::"):
         named = [
             node
@@ -97,6 +99,11 @@ def check_test(bug: Bug, test: str, root: Path) -> None:
         if not named:
             raise EntryWrong(f"{bug.room}/{bug.id}: there is no test {test}.")
         scope = named[0].body
+
+
+@cache
+def _statements(path: Path) -> Sequence[ast.stmt]:
+    return ast.parse(path.read_text(encoding="utf-8")).body
 
 
 def _read_room(path: Path) -> list[Bug]:

@@ -6,6 +6,7 @@ most tests. None of fedassay is imported before the fork, so that every run sees
 One line of JSON in, a list of arguments for pytest and a limit in seconds; one line out, "done".
 """
 
+import gc
 import json
 import os
 import signal
@@ -17,9 +18,10 @@ from importlib import import_module
 SLOW_IMPORTS = (
     "numpy", "scipy.stats", "scipy.optimize", "pytest", "pyarrow.parquet", "pyarrow.csv",
     "cryptography.hazmat.primitives.ciphers.aead", "sklearn.metrics", "sklearn.isotonic",
-    "sklearn.linear_model",
+    "sklearn.linear_model", "hypothesis.extra.numpy", "anyio.pytest_plugin",
 )  # fmt: skip
-"""Not hypothesis: pytest wants to rewrite its plugin itself."""
+NOT_REWRITTEN = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
+"""pytest would like to read the assertions of hypothesis's own modules; it says so and goes on."""
 
 
 def main() -> None:
@@ -27,6 +29,7 @@ def main() -> None:
     for name in SLOW_IMPORTS:
         with suppress(ImportError):
             import_module(name)
+    gc.freeze()  # what is there already need not be looked through again by every run
     for line in iter(sys.stdin.readline, ""):
         arguments, seconds = json.loads(line)
         child = os.fork()
@@ -45,7 +48,7 @@ def _run(arguments: list[str]) -> None:
         os.dup2(nowhere, stream)
     code = 70
     try:
-        code = int(import_module("pytest").main(arguments))
+        code = int(import_module("pytest").main([*NOT_REWRITTEN, *arguments]))
     finally:
         os._exit(code)
 

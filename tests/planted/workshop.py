@@ -15,7 +15,7 @@ from tests.planted.bugs import ROOT, Bug
 from tests.planted.outcomes import WHERE
 
 NEEDED = ("src", "tests", "docs", "examples", "experiments", "pyproject.toml", "README.md",
-          "CHANGELOG.md", "CONTRIBUTING.md", "Makefile")  # fmt: skip
+          "CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "conftest.py")  # fmt: skip
 LONGEST_SECONDS = 180.0
 """A bug whose tests take longer counts as one that nobody noticed: `make planted` must end."""
 
@@ -50,11 +50,13 @@ class Workshop:
                 shutil.copy2(source, folder / name)
         self._report = folder / "outcomes.json"
         paths = os.pathsep.join((str(folder / "src"), str(folder)))
+        # Modules are compiled once a copy: `_write` sees to it that none is taken for another.
+        inherited = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
         self._nursery = subprocess.Popen(
             [sys.executable, "-m", "tests.planted.nursery"],
             cwd=folder,
             env={
-                **os.environ,
+                **inherited,
                 "PYTHONPATH": paths,
                 WHERE: str(self._report),
                 # A process with threads does not fork well.

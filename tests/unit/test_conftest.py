@@ -37,7 +37,7 @@ def outcome(tmp_path: Path, files: dict[str, str], *, ci: bool) -> tuple[int, st
         env=env,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     return done.returncode, done.stdout

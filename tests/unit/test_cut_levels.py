@@ -9,19 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedassay import Grid, Hierarchy
-from fedassay.cut_levels import (
-    MAX_CUT_CELLS,
-    MAX_CUT_LEAVES,
-    MAX_CUT_LEVELS,
-    MAX_WEIGHT,
-    CutLevels,
-    levels_from_json,
-)
+from fedassay.cut_levels import CutLevels, levels_from_json
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.examples import IntArray
 from fedassay.files import Fields, canonical, parse_json
 from fedassay.survey_json import survey_from_bytes, survey_from_json
 from tests.steps import CUTS, WEIGHTS, first_local, first_shared, second_local, second_shared
+
+MAX_CUT_CELLS = 2**13
+MAX_CUT_LEAVES = 2**11
+MAX_CUT_LEVELS = 2**5
+MAX_WEIGHT = 2**10
 
 LEVELS = CutLevels(6, CUTS, WEIGHTS)
 

@@ -13,7 +13,7 @@ from fedassay.errors import (
     SettingInvalid,
     ValueMissing,
 )
-from fedassay.examples import ScoredClients
+from fedassay.examples import ScoredClients, client_names
 
 CANARY = 0.7312345
 
@@ -113,3 +113,41 @@ def test_groups_of_other_rows_are_refused() -> None:
 def test_columns_of_a_cohort_have_a_value_for_each(columns: dict[str, Any], message: str) -> None:
     with pytest.raises(SettingInvalid, match=message):
         ScoredClients(Examples([0, 1, 1], [0.1, 0.2, 0.3]), None, 3, **columns)
+
+
+@pytest.mark.parametrize("owners", [[0, 1, 3], [-1, 0, 1], [0, 1]])
+def test_a_row_belongs_to_a_client_that_is_there(owners: list[int]) -> None:
+    rows = Examples([0, 1, 1], [0.1, 0.2, 0.3])
+    ScoredClients(rows, np.array([0, 2, 1]), 3)
+    with pytest.raises(SettingInvalid, match="from 0 to 2, for each of 3 rows"):
+        ScoredClients(rows, np.array(owners), 3)
+
+
+def test_chosen_rows_keep_whose_they_are_and_when_they_were() -> None:
+    rows = Examples([0, 1, 1, 0], [0.1, 0.2, 0.3, 0.4])
+    cohort = ScoredClients(
+        rows.in_groups(np.array([2, 0, 1, 0])),
+        np.array([0, 1, 1, 0]),
+        2,
+        patient_of_row=np.array([5, 6, 7, 8]),
+        time_of_row=np.array([0.5, 1.5, 2.5, 3.5]),
+    )
+    kept = cohort.rows(np.array([3, 1]))
+    assert kept.examples.scores.tolist() == [0.4, 0.2]
+    assert kept.examples.labels.tolist() == [0, 1]
+    assert kept.examples.groups is not None
+    assert kept.examples.groups.tolist() == [0, 0]
+    assert kept.client_of_row is not None
+    assert kept.client_of_row.tolist() == [0, 1]
+    assert kept.patient_of_row is not None
+    assert kept.patient_of_row.tolist() == [8, 6]
+    assert kept.time_of_row is not None
+    assert kept.time_of_row.tolist() == [3.5, 1.5]
+    assert kept.clients == 2
+
+
+def test_two_clients_of_one_name_are_told_apart() -> None:
+    assert client_names(["a", "a", "a (2)", "a"]) == ("a", "a (2)", "a (2) (2)", "a (3)")
+    long = client_names(["x" * 300, "x" * 300])
+    assert len(set(long)) == 2
+    assert max(map(len, long)) <= 200

@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedassay.errors import FileInvalid
-from fedassay.files import LARGEST_SAFE_INTEGER, canonical, number_text, parse_json
+from fedassay.files import canonical, number_text, parse_json
+
+LARGEST_SAFE_INTEGER = 2**53 - 1
 
 whole_numbers = st.integers(-LARGEST_SAFE_INTEGER, LARGEST_SAFE_INTEGER)
 # A double from 2^53 to 1e21 is written as a whole number, and then is too large for one.

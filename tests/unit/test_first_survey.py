@@ -8,7 +8,6 @@ import pytest
 
 from fedassay import SurveyRequest, Unit
 from fedassay.client import OPEN_POLICY
-from fedassay.cut_levels import MAX_CUT_LEAVES
 from fedassay.errors import SettingInvalid
 from fedassay.files import canonical
 from fedassay.level_policy import OneLevel
@@ -16,6 +15,8 @@ from fedassay.mechanisms import Privacy, UnitKind
 from fedassay.planning.first_survey import FIRST_SHARE, first_grid, first_survey
 from fedassay.survey_json import survey_from_bytes
 from fedassay.survey_steps import FirstOfTwo
+
+MAX_CUT_LEAVES = 2**11
 
 SHARED = SurveyRequest(privacy=Privacy.DISTRIBUTED, epsilon=Fraction(1), clients=1000)
 LOCAL = SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction(5), clients=1000)

@@ -38,7 +38,7 @@ def test_commands_of_the_walk_make_what_the_walk_says(tmp_path: Path) -> None:
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
@@ -67,7 +67,7 @@ def test_options_of_the_launchers_in_the_walk_exist(launcher: str) -> None:
         [command("fedassay"), "federation", launcher, "--help"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=True,
         env={**os.environ, "COLUMNS": "200"},
     )
@@ -84,7 +84,7 @@ def test_flowers_options_that_the_launchers_use_exist(program: str) -> None:
     calls = re.findall(rf'flower_program\("{program}"\),(.*?)\)  # fmt', source, re.DOTALL)
     assert calls
     done = subprocess.run(
-        [command(program), "--help"], capture_output=True, text=True, timeout=60, check=True
+        [command(program), "--help"], capture_output=True, text=True, timeout=300, check=True
     )
     for option in re.findall(r'"(--[a-z-]+)"', "".join(calls)):
         assert option in done.stdout, option

@@ -16,12 +16,14 @@ from fedassay.engines.flower.run import federate
 from fedassay.engines.flower.settings import RunSettings
 from fedassay.engines.flower.site import Site
 from fedassay.errors import RoundAborted, SurveyRefused
+from tests.clock import Clock
 from tests.flowergrid import CONFIG, InProcessGrid, context_of
 
 
 @pytest.fixture(autouse=True)
-def _polls_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversation, "_POLL_SECONDS", 0.01)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine loses no site: stages are over by this clock, not by the wall's."""
+    monkeypatch.setattr(conversation, "time", Clock())
 
 
 def hospitals(folder: Path, *, pinned: bool) -> list[Hospital]:

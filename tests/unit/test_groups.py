@@ -11,6 +11,7 @@ from sklearn.metrics import precision_score, recall_score, roc_auc_score
 
 import fedassay
 from fedassay import ScoreHistogram
+from fedassay.decoding import decode_leaves
 from fedassay.errors import FileInvalid, SettingInvalid
 from fedassay.estimate import Estimate, NotEnoughData
 from fedassay.group_names import GroupNames
@@ -242,3 +243,50 @@ def test_without_the_reference_there_are_no_gaps_and_without_a_class_no_figures(
     assert alone.rows() == []
     empty = of_counts(F=[[8.0, 2.0], [4.0, 6.0]], M=[[8.0, 2.0], [0.0, 0.0]])
     assert [row[3:] for row in empty.rows()][1] == ["not enough", "", ""]
+
+
+def test_rows_in_no_group_shown_are_all_rows_less_the_groups() -> None:
+    """Exact sums of two large groups, one of 11 rows, and 120 rows without a group."""
+    groups = np.array((["F"] * 3000 + ["M"] * 2000 + ["D"] * 11 + [None] * 120), dtype=object)
+    labels = np.arange(len(groups)) % 2
+    scores = (np.arange(len(groups)) * 37 % 997) / 997
+    result = fedassay.simulate(labels, scores, group=groups, privacy="secure", smallest_cell=20)
+    counts = group_counts(result)
+    assert set(counts.histograms) == {"F", "M"}
+    assert counts.rows["(in no group shown)"].value == 131
+    assert {name: each.total for name, each in counts.histograms.items()} == {"F": 3000, "M": 2000}
+
+
+def test_noise_does_not_pass_for_rows_without_a_group() -> None:
+    """Nobody is without one: of 200 noisy sums about 30 pass one deviation, and next to none 3.
+
+    Sums of 8 Laplace figures pass 3 deviations 1 time in 400: more than 8 of 200 do once in 1e8
+    times, and fewer than 9 pass one deviation 4 times in 1e7.
+    """
+    groups, labels = ["F", "M"] * 150, [0, 0, 1, 1] * 75
+    scores = [(i * 37 % 101) / 101 for i in range(300)]
+    settings: dict[str, Any] = {"privacy": "distributed", "epsilon": 1, "height": 2}
+    above = shown = 0
+    for seed in range(100):
+        result = fedassay.simulate(labels, scores, group=groups, seed=seed, **settings)
+        counts = group_counts(result)
+        unnamed = {name: each for name, each in counts.rows.items() if name not in ("F", "M")}
+        assert len(unnamed) == 2
+        above += sum(each.value > each.noise_sd for each in unnamed.values())
+        shown += sum(name in counts.histograms for name in unnamed)
+    assert shown <= 8 < above
+
+
+def test_every_group_has_the_noise_of_its_own_cells() -> None:
+    """Locally private counts err by how large they are: of a large group more."""
+    result = fedassay.simulate(Y, S, group=G, privacy="local", epsilon=6, seed=3)
+    counts = group_counts(result)
+    parts = counts.groups.parts
+    survey = result.survey
+    leaves, joint = decode_leaves(survey, result.tally, decode_options=result.decode_options)
+    for place, name in enumerate(parts):
+        own = np.zeros((2, len(parts), leaves.shape[1] // len(parts)))
+        own[:, place] = 1.0
+        expected = joint.variance(own.reshape(2, -1)) ** 0.5
+        assert counts.rows[name].noise_sd == pytest.approx(expected, rel=1e-9)
+    assert counts.rows["F"].noise_sd > 1.05 * counts.rows["D"].noise_sd

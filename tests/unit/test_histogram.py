@@ -31,6 +31,17 @@ def test_slopes_are_those_of_scipys_pchip(seed: int, buckets: int) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-6)
 
 
+@given(st.integers(0, 2**31), st.integers(2, 30))
+def test_slopes_of_counts_below_zero_are_scipys_too(seed: int, buckets: int) -> None:
+    """Noise takes counts below zero: the curve is flat at every turn, and never swings back."""
+    h = random_histogram(seed, buckets)
+    for counts in h.counts - 6.0:
+        cumulative = np.concatenate([[0.0], np.cumsum(counts)])
+        expected = PchipInterpolator(h.edges, cumulative).derivative()(h.edges)
+        found = monotone_slopes(np.diff(h.edges), counts)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-6)
+
+
 @given(st.integers(0, 2**31), st.integers(2, 30), st.floats(0.0, 1.0))
 def test_counts_below_a_threshold_are_those_of_scipys_pchip(
     seed: int, buckets: int, threshold: float

@@ -211,9 +211,12 @@ def test_reading_and_charging_at_once_raise_no_false_alarm(ledger: Ledger) -> No
     "broken",
     [
         lambda: Budget("ward", Fraction(1), unit=UnitKind.CLIENT, split_windows=True),
+        lambda: Budget("ward", Fraction(1), unit=UnitKind.PATIENT, split_windows=True),
         lambda: Budget("ward", Fraction(1), Window.parse("2026-01-01..")),
         lambda: Budget("ward", Fraction(-1)),
+        lambda: Budget("ward", Fraction(-1, 10**9)),
         lambda: Budget("ward", Fraction(1), delta=Fraction(1)),
+        lambda: Budget("ward", Fraction(1), delta=Fraction(0)),
         lambda: Budget("", Fraction(1)),
         lambda: Part("line\nbreak"),
         lambda: Part("ward", group="\x1b[2J"),

@@ -58,7 +58,7 @@ def test_a_tab_from_the_checkpoint_is_the_tab_of_all_entries(tmp_path: Path) -> 
         cells = int(generator.integers(2, 60))
         charge = local_survey(Fraction(1, int(generator.integers(1, 9))), cells=cells)
         ledger.charge(charge, Part(data, window, group), again=True)
-        if turn % 7:
+        if turn % 16:
             continue
         with store.transaction(ledger.path, writable=False) as reader:
             entries = reader.snapshot().entries

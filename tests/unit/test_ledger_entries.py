@@ -1,5 +1,6 @@
 """Entries that nobody could have written are refused, and so is a chain forged from end to end."""
 
+import hashlib
 import json
 import sqlite3
 from collections.abc import Callable
@@ -13,7 +14,7 @@ import pytest
 from fedassay.errors import FileInvalid, LedgerInvalid, LedgerUnwritable, SettingInvalid
 from fedassay.ledger import Budget, Charge, Ledger, Part
 from fedassay.ledger.charge import Status
-from fedassay.ledger.entry import Stamp, decode, entry_json, first_head, next_head
+from fedassay.ledger.entry import Stamp, decode, entry_json
 from fedassay.ledger.high_water_mark import Mark, mark_path
 from fedassay.ledger.store import is_there
 from tests.surveys import local_survey
@@ -81,6 +82,41 @@ def grown(folder: Path, charges: int) -> Ledger:
     for number in range(charges):
         ledger.charge(local_survey(EPSILON, cells=2 + number), WARD)
     return ledger
+
+
+def first_head(ledger_id: str) -> str:
+    """As docs/formats.md says."""
+    return hashlib.sha256(f"fedassay.ledger/1 {ledger_id}".encode()).hexdigest()
+
+
+def next_head(head: str, text: str) -> str:
+    """As docs/formats.md says."""
+    return hashlib.sha256(bytes.fromhex(head) + text.encode()).hexdigest()
+
+
+def test_every_head_is_the_hash_of_the_ledger_and_of_all_entries_up_to_it(tmp_path: Path) -> None:
+    ledger = grown(tmp_path, 3)
+    snapshot = ledger.read()
+    connection = sqlite3.connect(ledger.path)
+    kept = connection.execute("SELECT content, head FROM entries ORDER BY number").fetchall()
+    connection.close()
+    head = first_head(snapshot.ledger_id)
+    assert snapshot.head_at(0) == head
+    for text, found in kept:
+        head = next_head(head, text)
+        assert found == head
+    assert json.loads(mark_path(ledger.path).read_text())["head"] == snapshot.head == head
+
+
+def test_a_head_is_known_by_eight_digits_and_not_by_fewer(tmp_path: Path) -> None:
+    snapshot = grown(tmp_path, 3).read()
+    for number in range(snapshot.size + 1):
+        head = snapshot.head_at(number)
+        assert snapshot.had_head(head)
+        assert snapshot.had_head(head[:8])
+        assert not snapshot.had_head(head[:7])
+    assert not snapshot.had_head("")
+    assert not snapshot.had_head(first_head("another"))
 
 
 def forge(ledger: Ledger, change: Callable[[int, str], str]) -> None:

@@ -234,7 +234,7 @@ def test_a_file_that_may_not_grow_never_loses_a_charge(ledger: Ledger, limit: in
     before = len(ledger.entries())
     done = subprocess.run(
         [sys.executable, "-c", LIMITED, str(ledger.path), str(limit)],
-        capture_output=True, text=True, check=True, timeout=60, cwd=ROOT,
+        capture_output=True, text=True, check=True, timeout=300, cwd=ROOT,
     )  # fmt: skip
     said = done.stdout.split()[0]
     after = len(ledger.entries())

@@ -65,7 +65,7 @@ def charge_at_once(ledger: Ledger, *, processes: int, turns: int, how: str = "")
             assert process.stdin is not None
             process.stdin.write("go\n")
             process.stdin.flush()
-        charged = sum(int(process.communicate(timeout=120)[0]) for process in running)
+        charged = sum(int(process.communicate(timeout=300)[0]) for process in running)
         assert all(process.returncode == 0 for process in running)
     entries = Ledger(ledger.path).entries()
     assert sum(isinstance(entry.content, Charge) for entry in entries) == charged

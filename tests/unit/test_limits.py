@@ -22,21 +22,18 @@ from fedassay.errors import FileInvalid, MessageMalformed, SurveyRefused, TermsR
 from fedassay.examples import IntArray
 from fedassay.files import canonical
 from fedassay.level_policy import EveryLevel, OneLevel
-from fedassay.limits import (
-    MOST_ANSWER_BYTES,
-    MOST_DRAWS,
-    answer_bytes,
-    expected_draws,
-    largest_noise,
-)
+from fedassay.limits import MOST_ANSWER_BYTES, answer_bytes, expected_draws, largest_noise
 from fedassay.mechanisms import Exact, Privacy
 from fedassay.mechanisms.sampling import Dice
 from fedassay.secagg import graph, messages
 from fedassay.secagg.graph import Graph
 from fedassay.secagg.terms import required_survivors
-from fedassay.survey_json import MAX_SURVEY_BYTES, survey_from_bytes
+from fedassay.survey_json import survey_from_bytes
 from tests.secagg import Federation, flat
 from tests.surveys import local_survey, small_survey
+
+MOST_DRAWS = 2**20
+MAX_SURVEY_BYTES = 4 * 2**20
 
 MEGABYTE = 2**20
 

@@ -13,8 +13,10 @@ from scipy.stats import binom
 from fedassay.errors import SettingInvalid
 from fedassay.mechanisms import RandomizedResponse, UnaryEncoding
 from fedassay.mechanisms.grr import uniform_below, values_of
-from fedassay.mechanisms.rational import SCALE, round_down, round_up, scaled_exp
+from fedassay.mechanisms.rational import round_down, round_up, scaled_exp
 from fedassay.randomness import SimulatedRandomness
+
+SCALE = 2**192
 
 EPSILONS = [
     Fraction(1, 100),

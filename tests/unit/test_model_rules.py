@@ -23,6 +23,15 @@ def test_a_promise_that_its_crowd_cannot_keep_makes_no_survey() -> None:
         replace(survey, mechanisms=loud, colluders=39_700)
 
 
+def test_every_level_keeps_the_promise() -> None:
+    survey = shuffled_survey(minimum=300)
+    quiet, loud = UnaryEncoding(Fraction(1)), UnaryEncoding(Fraction(5))
+    with pytest.raises(SettingInvalid, match="300 honest reports on level 2"):
+        replace(survey, mechanisms=(quiet, loud))
+    with pytest.raises(SettingInvalid, match="300 honest reports on level 1"):
+        replace(survey, mechanisms=(loud, quiet))
+
+
 def test_a_file_that_claims_more_than_its_crowd_keeps_is_refused() -> None:
     survey = shuffled_survey(minimum=40_000)
     honest = replace(survey, mechanisms=(UnaryEncoding(Fraction(5)),) * 2)

@@ -8,9 +8,11 @@ import pytest
 from fedassay import DecodeOptions, Grid, ScoreHistogram
 from fedassay.cut_levels import CutLevels
 from fedassay.hierarchy import Hierarchy
-from fedassay.planning.grouped import MOST_CUT, grouped_cells
+from fedassay.planning.grouped import grouped_cells
 from fedassay.planning.monte_carlo import MonteCarlo, expected_ece, forecast_ece
 from tests.surveys import flat_survey, shared_pair
+
+MOST_CUT = 2**9
 
 MODEL = ScoreHistogram(np.arange(5) / 4, np.array([[4.0, 3.0, 2.0, 1.0], [1.0, 2.0, 3.0, 4.0]]))
 EXACT = MonteCarlo(flat_survey(Grid.uniform(4)), MODEL, 20, DecodeOptions())

@@ -6,7 +6,9 @@ import pytest
 from fedassay.classes.joined_counts import area_gradient, area_parts, join_own, pooled, scaled_up
 from fedassay.classes.part_noise import JoinedNoise, SummedNoise
 from fedassay.histogram import ScoreHistogram
-from fedassay.noise import DenseNoise
+from fedassay.noise import DenseNoise, NoNoise, PartNoise
+from fedassay.paired.pair_histogram import MarginNoise
+from fedassay.sites.pooling import SummedNoise as PooledNoise
 
 EDGES = np.arange(4) / 3
 WEIGHTS = np.array([[0.5, -1.0, 2.0], [1.0, 3.0, -0.5]])
@@ -76,3 +78,19 @@ def test_the_parts_of_an_areas_variance_are_those_of_delong() -> None:
         areas.append(area_gradient(ScoreHistogram(EDGES, drawn))[0])
     parts = area_parts(ScoreHistogram(EDGES, counts))
     assert sum(parts) == pytest.approx(np.var(areas), rel=0.12)
+
+
+def test_counts_made_of_local_reports_keep_their_epsilon_however_they_are_put_together() -> None:
+    """What a figure may be moved by who lies is asked of it, and how many reports more would do."""
+    local = DenseNoise(np.eye(12), None, 3.0)
+    wide = DenseNoise(np.eye(24), None, 3.0)
+    made = (
+        scaled_up(ScoreHistogram(np.arange(7) / 6, np.ones((2, 6)), local), 4.0).noise,
+        JoinedNoise(local, wide, 0, 12),
+        SummedNoise((local, local)),
+        PooledNoise((NoNoise(), local)),
+        PartNoise(wide, 2, 1),
+        MarginNoise(local, (2, 3), 0),
+    )
+    assert [noise.local_epsilon for noise in made] == [3.0] * len(made)
+    assert [noise.reports_for(2.0) for noise in made] == [local.reports_for(2.0)] * len(made)

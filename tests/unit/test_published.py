@@ -277,3 +277,16 @@ def test_a_file_with_a_group_that_the_survey_does_not_name_is_refused(tmp_path: 
     path.write_text(json.dumps(content))
     with pytest.raises(FileInvalid, match=r"groups are those that the survey names; found others"):
         Assessment.load(path)
+
+
+def test_published_cells_of_two_tallies_are_not_added_up() -> None:
+    survey = exact_survey(Grid.nested(16), 10)
+    tallies = [
+        Tally(survey.fingerprint, (5,), survey.grid.count(random_rows(seed)).ravel())
+        for seed in (1, 2)
+    ]
+    first, second = (published(survey, tally) for tally in tallies)
+    assert isinstance(first, MergedTally)
+    for added in (second, tallies[1]):
+        with pytest.raises(SettingInvalid, match=r"each tally has its own\. Add tallies before"):
+            first + added

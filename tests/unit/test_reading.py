@@ -136,7 +136,7 @@ def test_tables_are_read_without_pandas_though_it_is_installed(suffix: str, tmp_
             [sys.executable, "-c", READ_WITHOUT_PANDAS, path, plant],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             check=True,
         ).stdout.strip()
 

@@ -24,13 +24,14 @@ from fedassay.errors import (
 )
 from fedassay.examples import IntArray
 from fedassay.mechanisms import Privacy
-from fedassay.report_ids import REPORT_ID_BYTES
 from fedassay.secagg import Named, Outcome, SecAggClient, Terms
 from fedassay.secagg.layout import vector_of
 from fedassay.secagg.state import Stage
 from fedassay.secagg.terms import largest_count, required_survivors
 from tests.secagg import RANDOM, Federation, flat, members_of
 from tests.surveys import local_survey
+
+REPORT_ID_BYTES = 16
 
 STAGES = (Stage.KEYS, Stage.SHARES, Stage.MASKED, Stage.CONFIRMED, Stage.UNMASKED)
 IS_FULL = bool(os.environ.get("FEDASSAY_VERIFY"))

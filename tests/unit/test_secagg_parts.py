@@ -28,9 +28,11 @@ from fedassay.secagg.graph import Graph, Ring, log2_binomial_below, log2_tail
 from fedassay.secagg.identity import check_signature
 from fedassay.secagg.keys import agree
 from fedassay.secagg.masks import Masker
-from fedassay.secagg.shamir import PRIME, combine, draw_element, split
+from fedassay.secagg.shamir import combine, draw_element, split
 from fedassay.secagg.state import Stage
 from tests.secagg import RANDOM, Federation, flat
+
+PRIME = 2**256 - 189
 
 
 class Scripted:

@@ -1,5 +1,7 @@
 """Stages come in order and count once, on both sides, and files of a round hold what they say."""
 
+import fcntl
+import hashlib
 import json
 import os
 from collections.abc import Callable
@@ -8,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import rfc8785
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
@@ -21,6 +24,7 @@ from fedassay.errors import (
     StageRefused,
     SurveyRefused,
     TermsRefused,
+    UnmaskRefused,
 )
 from fedassay.secagg import (
     Identity,
@@ -32,8 +36,9 @@ from fedassay.secagg import (
     Terms,
     messages,
 )
+from fedassay.secagg.cohort import agreed
 from fedassay.secagg.graph import log2_binomial_below
-from tests.secagg import IDENTITIES, RANDOM, Federation, flat
+from tests.secagg import IDENTITIES, RANDOM, Federation, flat, members_of
 
 VICTIM = "0"
 PRIME = 2**256 - 189
@@ -77,6 +82,17 @@ def test_a_server_needs_the_roster_that_its_terms_name() -> None:
     ):
         with pytest.raises(SettingInvalid, match="terms and its roster must go together"):
             SecAggServer(terms, roster=roster)
+
+
+def test_a_rosters_digest_holds_every_name_and_every_key_in_its_place() -> None:
+    keys = [identity.public for identity in IDENTITIES[:3]]
+    members = [("a", keys[0]), ("b", keys[1])]
+    listed = [{"name": name, "key": key.hex()} for name, key in members]
+    written = rfc8785.dumps({"format": "fedassay.roster/1", "members": listed})
+    expected = hashlib.sha256(b"fedassay secagg roster" + written).digest()
+    assert Roster.of(members).digest == expected
+    others = ([("a", keys[0]), ("b", keys[2])], [("a", keys[0]), ("c", keys[1])], members[::-1])
+    assert len({expected, *(Roster.of(each).digest for each in others)}) == 4
 
 
 def test_there_is_no_cohort_before_the_keys_are_in() -> None:
@@ -262,6 +278,52 @@ def test_a_state_with_a_seed_beyond_the_field_is_refused(seed: str) -> None:
     secrets = {**json.loads(client.to_bytes())["secrets"], seed: PRIME.to_bytes(32, "little").hex()}
     with pytest.raises(FileInvalid, match="outside the field"):
         SecAggClient.from_bytes(changed(client, secrets=secrets), Named(VICTIM), randomness=RANDOM)
+
+
+@pytest.mark.parametrize("digits", [2, 4, 128])
+def test_a_state_whose_peers_are_cut_short_is_refused(digits: int) -> None:
+    federation = Federation.of(4)
+    federation.shares()
+    client = federation.clients[VICTIM]
+    seat = json.loads(client.to_bytes())["seat"]
+    cut = changed(client, seat={**seat, "peers": seat["peers"][:-digits]})
+    with pytest.raises(FileInvalid, match="the peers are cut short"):
+        SecAggClient.from_bytes(cut, Named(VICTIM), randomness=RANDOM)
+
+
+def test_a_client_that_was_started_again_goes_by_the_survivors_that_it_confirmed() -> None:
+    """All others have confirmed fewer by then, so that only its own memory stands in the way."""
+    federation = Federation.of(5, is_pinned=True)
+    message = federation.survivors()[VICTIM]
+    client = federation.clients[VICTIM]
+    client.confirm(message)
+    fewer = np.ones(5, dtype=np.bool_)
+    fewer[federation.rank("4")] = False
+    content = agreed(federation.server.cohort, messages.pack_bits(fewer))
+    signatures = [
+        IDENTITIES[int(name)].sign(content) if fewer[federation.rank(name)] else None
+        for name in federation.said["roster"]
+    ]
+    request = messages.encode_unmask(federation.terms, fewer, signatures)
+    member = members_of(5, is_pinned=True)[1][0]
+    again = SecAggClient.from_bytes(client.to_bytes(), member, randomness=RANDOM)
+    with pytest.raises(UnmaskRefused, match="confirmed one survivor set"):
+        again.unmask(request)
+    # Nothing else would: one that has confirmed nothing follows the others.
+    forgetful = SecAggClient.from_bytes(changed(client, survivors=None), member, randomness=RANDOM)
+    forgetful.unmask(request)
+
+
+def test_while_a_round_answers_no_other_process_can(tmp_path: Path) -> None:
+    store, client = RoundStore(tmp_path), Federation.of(4).clients[VICTIM]
+    store.begin(client)
+    (lock,) = tmp_path.glob("*.lock")
+    with lock.open("rb") as other:
+        with store.turn(client.terms.round_id, Named(VICTIM), randomness=RANDOM):
+            for wanted in (fcntl.LOCK_EX, fcntl.LOCK_SH):
+                with pytest.raises(BlockingIOError):
+                    fcntl.flock(other, wanted | fcntl.LOCK_NB)
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_a_state_of_a_gigabyte_is_not_read(tmp_path: Path) -> None:

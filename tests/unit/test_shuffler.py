@@ -26,11 +26,13 @@ from fedassay.level_policy import OneLevel
 from fedassay.mechanisms import Privacy, RandomizedResponse, UnaryEncoding
 from fedassay.mechanisms.shuffled_promise import ShuffledPromise
 from fedassay.randomness import SystemRandomness
-from fedassay.shuffler import BATCH_TAG_BYTES, Shuffler
+from fedassay.shuffler import Shuffler
 from fedassay.survey import Survey
 from fedassay.tally import Tally
 from fedassay.tally_file import KeptTally
 from fedassay.wire import Block, decode, encode, messages
+
+BATCH_TAG_BYTES = 8
 
 HALF = Fraction(1, 2)
 

@@ -11,7 +11,8 @@ from fedassay.errors import SettingInvalid
 from fedassay.examples import ScoredClients
 from fedassay.mechanisms import Unit, UnitKind
 from fedassay.simulation.site_rows import check_shown
-from fedassay.tally import MOST_SITES
+
+MOST_SITES = 2**12
 
 ROWS = Examples([0, 1, 1], [0.1, 0.2, 0.9])
 SITES = ScoredClients(ROWS, np.array([0, 1, 1]), 2)

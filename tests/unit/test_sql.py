@@ -17,8 +17,10 @@ from fedassay import Examples, Grid, Hierarchy, Survey
 from fedassay.errors import SettingInvalid
 from fedassay.group_names import GroupNames
 from fedassay.mechanisms import Unit, UnitKind
-from fedassay.tables.sql import MOST_COMPARED_CELLS, MOST_LISTED_CELLS, Dialect, counts_query
+from fedassay.tables.sql import Dialect, counts_query
 from tests.surveys import flat_survey, local_pair, local_survey
+
+MOST_COMPARED_CELLS, MOST_LISTED_CELLS = 2**12, 30_000
 
 EDGES = [0.0, 5e-324, 1e-300, 1e-12, 0.1, 0.25, 1 / 3, 0.5, 0.7, 1.0 - 2**-53, 1.0]
 GRIDS = {

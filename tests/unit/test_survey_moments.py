@@ -5,7 +5,7 @@ import pytest
 import fedassay
 from fedassay.errors import FileInvalid, SettingInvalid, SurveyRefused
 from fedassay.survey_json import survey_from_json
-from fedassay.survey_moments import MOMENT_METRICS, SiteMoments
+from fedassay.survey_moments import SiteMoments
 
 
 def asked(**settings: object) -> fedassay.Survey:
@@ -54,7 +54,7 @@ def test_a_survey_without_moments_says_nothing_of_them() -> None:
     plain = fedassay.new_survey(height=3, smallest_cell=0)
     assert "moments" not in plain.to_json()
     assert plain.moment_words == 0
-    assert asked().moment_words == 5 * len(MOMENT_METRICS)
+    assert asked().moment_words == 5 * 4
     assert plain.fingerprint != asked(minimum_reports=5).fingerprint
 
 

@@ -28,17 +28,10 @@ from fedassay.mechanisms.grr import value_rows, values_of
 from fedassay.randomness import SimulatedRandomness
 from fedassay.survey_json import survey_from_json
 from fedassay.tally import TallyBuilder
-from fedassay.wire import (
-    MAX_BLOCK_BYTES,
-    Block,
-    Message,
-    decode,
-    encode,
-    largest_message,
-    local_mechanism,
-    messages,
-)
+from fedassay.wire import Block, Message, decode, encode, largest_message, local_mechanism, messages
 from tests.surveys import REPORT_ID, local_survey
+
+MAX_BLOCK_BYTES = 2**22
 
 # 2 x 3 and 2 x 9 bits: neither fills its bytes.
 SURVEY = local_survey(cells=9, fanouts=(3, 3), kinds="grr oue", allow_empty=True)

@@ -69,7 +69,14 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """Several surveys that are asked as one, and what they promise together."""
+    """Several surveys that are asked as one, and what they promise together.
+
+    >>> import fedassay
+    >>> survey = fedassay.new_survey(privacy="local", epsilon=1, height=2)
+    >>> asked = Question(fingerprint=survey.fingerprint, guarantee=survey.guarantee)
+    >>> Charge.of(asked, Part("ward"), Status.CHARGED).epsilon
+    Fraction(1, 1)
+    """
 
     fingerprint: bytes
     guarantee: Guarantee
