@@ -33,8 +33,8 @@ def crowded_sums(
 ) -> FloatArray:
     """How far sums over a bucket's rows are from those of a crowded one, label x bucket.
 
-    Counts that noise hides are as large as it. Of scores: bucket x place to what a row there adds, label x bucket x place. Means: what
-    the first guess has for it, label x bucket.
+    Counts that noise hides are as large as it. Of scores: bucket x place to what a row there
+    adds, label x bucket x place. Means: what the first guess has for it, label x bucket.
 
     >>> even = ScoreHistogram(np.arange(4) / 3, np.full((2, 3), 100.0))
     >>> middles = np.tile([1 / 6, 1 / 2, 5 / 6], (2, 1))

@@ -193,9 +193,7 @@ def _weighted(
     return _shared(pilot, place, epsilons, cuts, weights)
 
 
-def _split(
-    epsilon: Fraction, cuts: tuple[PerLabel, ...], asked: Fraction
-) -> tuple[Fraction, ...]:
+def _split(epsilon: Fraction, cuts: tuple[PerLabel, ...], asked: Fraction) -> tuple[Fraction, ...]:
     """What each level of cells spends: a share that of the asked thresholds, if there is one."""
     return (epsilon * asked, epsilon * (1 - asked)) if len(cuts) > 1 else (epsilon,)
 
