@@ -51,11 +51,13 @@ class PairGain:
         if self.pays:
             return (
                 "One survey of both models pays: the difference of ROC AUC would be known to "
-                f"±{one:.4f}, {assumed}, instead of ±{two:.4f} by two surveys with the same promise together."
+                f"±{one:.4f}, {assumed}, instead of ±{two:.4f} by two surveys with the same "
+                "promise together."
             )
         return (
             "One survey of both models does not pay here: the difference of ROC AUC would be known "
-            f"to ±{one:.4f}, {assumed}, and to ±{two:.4f} by two surveys with the same promise together."
+            f"to ±{one:.4f}, {assumed}, and to ±{two:.4f} by two surveys with the same promise "
+            "together."
         )
 
     def to_json(self) -> dict[str, Any]:
