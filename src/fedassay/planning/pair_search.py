@@ -36,8 +36,10 @@ from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest
 from fedassay.planning.search import SurveyDesign, decode_options_for, nested_cells
 from fedassay.survey import Survey
 
-_JOINT_SIZES = (3, 4, 6, 8, 10, 12, 16, 24)
+# With fewer cells of a model, what they hide of its Brier score is more than intervals tell.
+_JOINT_SIZES = (6, 8, 10, 12, 16, 24)
 _MARGIN_SIZES = (12, 16, 24, 32, 48, 64, 96)
+_LOCAL_CAUTION = 0.25
 _DRAWN_SIZES = (6, 8, 12, 16, 24, 32, 48)
 _GROUPS = 6
 _CUBIC_BELOW = 64
@@ -213,8 +215,10 @@ def _even_cuts(mass: FloatArray, groups: int) -> set[int]:
 def _error(request: SurveyRequest, survey: Survey, models: list[PairModel]) -> float:
     """The mean log of predicted errors of differences: of ROC AUC twice, and at thresholds.
 
-    Binning counts in full for either model, though the interval lets cancel what both share.
+    Binning counts in full for either model, though the interval lets cancel what both share;
+    where every cell is dear, as under local privacy, a quarter of it does.
     """
+    caution = _LOCAL_CAUTION if request.privacy.is_local else 1.0
     points = request.thresholds or (0.5,)
     metrics = ["roc_auc", "roc_auc"]
     metrics += [f"{name}@{points[0]!r}" for name in ("precision", "recall")]
@@ -222,20 +226,20 @@ def _error(request: SurveyRequest, survey: Survey, models: list[PairModel]) -> f
     for model in models:
         pair = expected_pair(survey, model, clients=float(expected_reports(request)))
         reader = PairReader(pair)
-        found = {metric: _of(reader, model, metric) for metric in dict.fromkeys(metrics)}
+        found = {metric: _of(reader, model, metric, caution) for metric in dict.fromkeys(metrics)}
         logs += [np.log(found[metric]) for metric in metrics]
     return float(np.mean(logs))
 
 
-def _of(reader: PairReader, model: PairModel, metric: str) -> float:
+def _of(reader: PairReader, model: PairModel, metric: str, caution: float) -> float:
     difference = reader.difference(metric)
     sides = ((difference.first, model.first), (difference.second, model.second))
     if not difference.is_available:
         return max(_unread(estimate) for estimate, _ in sides)
     biases = [estimate.value - named_metric(of, metric).value for estimate, of in sides]
     # Models that nobody has seen need not be alike.
-    hidden = (difference.first.binning_sd, difference.second.binning_sd)
-    return hypot(difference.noise_sd, difference.sampling_sd, *hidden, *biases) + 1e-12
+    hidden = (difference.first.binning_sd, difference.second.binning_sd, *biases)
+    return hypot(difference.standard_error, *(caution * each for each in hidden)) + 1e-12
 
 
 def _unread(estimate: Estimate) -> float:
