@@ -20,7 +20,7 @@ from fedassay.planning.request import SurveyRequest
 from fedassay.planning.search import SurveyDesign, design_survey
 from fedassay.planning.solve import predicted
 from fedassay.sites.effects import scale_of
-from fedassay.tracking.alarms import WATCHED, Watch
+from fedassay.tracking.alarms import MODEL, Watch
 from fedassay.tracking.delay import median_delay
 
 TRACK_PLAN_FORMAT = "fedassay.track-plan/1"
@@ -153,7 +153,7 @@ def plan_track(
     design = design_survey(each)
     found = predicted(each, design, metric)
     # As `usual_metrics` has it, with the middle score that nobody knows yet.
-    usual = (*WATCHED, metric_name("flagged", 0.5))
+    usual = (*MODEL, metric_name("flagged", 0.5))
     watched = usual if metric in usual else (*usual, metric)
     watch = Watch(watched, false_alarms, looks.per_year)
     delays = {

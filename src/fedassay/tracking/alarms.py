@@ -13,13 +13,17 @@ from fedassay.sites.effects import SiteEffects
 from fedassay.tracking.cusum import cusum, cusum_limit, recursive_residuals
 from fedassay.tracking.history import History
 
-WATCHED = ("roc_auc", "calibration_in_the_large", "calibration_slope", "prevalence", "brier")
+MODEL = ("roc_auc", "calibration_in_the_large", "calibration_slope", "prevalence")
+"""Order, calibration and how common the outcome is."""
+WATCHED = (*MODEL, "brier")
+"""What a watch has without a history, from whose scores a threshold could come."""
 
 
 def usual_metrics(history: History) -> tuple[str, ...]:
-    """What is watched unless somebody says: `WATCHED`, and where the scores lie.
+    """What is watched unless somebody says: `MODEL`, and where the scores lie.
 
-    Of the scores' distribution, the rows above the first look's middle score.
+    Of the scores' distribution, the rows above the first look's middle score. The Brier score
+    moves where one of these does.
 
     >>> import fedassay
     >>> labels, scores = [0, 1] * 500, [i / 1000 for i in range(1000)]
@@ -32,7 +36,7 @@ def usual_metrics(history: History) -> tuple[str, ...]:
     histogram = next(iter(history.looks.values())).histogram()
     below = np.append(0.0, np.cumsum(np.maximum(histogram.counts.sum(axis=0), 0.0)))
     middle = float(np.interp(0.5 * below[-1], below, histogram.edges))
-    return (*WATCHED, metric_name("flagged", float(f"{middle:.2g}")))
+    return (*MODEL, metric_name("flagged", float(f"{middle:.2g}")))
 
 
 @dataclass(frozen=True, slots=True)
