@@ -144,16 +144,14 @@ def test_a_row_counted_twice_on_a_level_would_cost_more() -> None:
 
 def local_loss(mechanism: AnyMechanism, values: int) -> float:
     """The largest log ratio of one report's exact law between two of so many values."""
-    match mechanism:
-        case RandomizedResponse():
-            keep = float(mechanism.p)
-            return log(keep / ((1.0 - keep) / (values - 1)))
-        case UnaryEncoding():
-            # One bit falls from its own chance to the others', and another one rises.
-            law = mechanism.law()
-            own, other = law.offset + law.gain, law.offset
-            return log(own / other) + log((1.0 - other) / (1.0 - own))
-    raise AssertionError("another mechanism")
+    if isinstance(mechanism, RandomizedResponse):
+        keep = float(mechanism.p)
+        return log(keep / ((1.0 - keep) / (values - 1)))
+    assert isinstance(mechanism, UnaryEncoding)
+    # One bit falls from its own chance to the others', and another one rises.
+    law = mechanism.law()
+    own, other = law.offset + law.gain, law.offset
+    return log(own / other) + log((1.0 - other) / (1.0 - own))
 
 
 @pytest.mark.parametrize("minimum", [None, ROWS // 2])

@@ -122,6 +122,7 @@ def test_a_class_that_never_occurs_says_so_and_leaves_the_weighted_average_alone
         assert found["roc_auc/weighted"].value == pytest.approx(exact["roc_auc/weighted"], abs=1e-3)
         assert found["accuracy"].value == pytest.approx(exact["accuracy"], abs=1e-9)
     # Of the last one, with a smallest cell: that the class never occurs is no secret.
+    assert isinstance(macro, NotEnoughData)
     assert "no row is of this class: it never occurs" in macro.reason
 
 

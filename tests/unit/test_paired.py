@@ -150,7 +150,8 @@ def test_rows_that_answer_for_one_model_each_err_as_different_rows() -> None:
     found = simulated_pair(SurveyDesign(survey, DecodeOptions()), rows, thresholds=(0.5,), seed=0)
     difference = found.differences()["roc_auc"]
     nothing = np.full(len(labels), 0.5)
-    apart = np.hypot(*(delong(labels, each, nothing)[1] for each in (first, second)))
+    errors = [delong(labels, each, nothing)[1] for each in (first, second)]
+    apart = np.hypot(errors[0], errors[1])
     error = np.hypot(difference.sampling_sd, difference.noise_sd)
     assert error == pytest.approx(apart / np.sqrt(0.45), rel=0.05)
     assert "those of different rows" in found.footnote
