@@ -231,4 +231,4 @@ def true_differences(population: Population) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    run(Path(__file__), __doc__, page, trials=200)
+    run(Path(__file__), __doc__, page, trials=1000)
