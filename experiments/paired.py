@@ -133,10 +133,10 @@ def widths(place: Path) -> Iterator[str]:
     yield markdown_table(header, body)
     yield (
         "Where noise is added once, pairing takes about half of the interval of ROC AUC away, and "
-        "more where models agree more. Under local privacy every report says one of many joint "
-        "cells, and that costs more than the models' agreement gives back on these rows: there two "
-        "surveys of one half each, whose second step asks where the scores lie, tell more, as "
-        "`fedassay plan --paired` says beforehand."
+        "more where models agree more. Under local privacy, where nobody said how rare positives "
+        "are, each row answers for one of the models, and nothing cancels: the interval is about "
+        "that of two surveys of one half each in one step. Those here ask in two steps where the "
+        "scores lie, which helps on scores as crowded as these."
     )
 
 
@@ -202,10 +202,10 @@ def coverage(trials: int, names: tuple[str, ...]) -> Iterator[str]:
     )  # fmt: skip
     yield markdown_table(header, body)
     yield (
-        "Intervals hold about as often as stated. Under local privacy a few joint cells leave much "
-        "open inside them, of both models to the same side: of ROC AUC and Brier score the "
-        "interval counts what is left of it when one is taken from the other, and a quarter of "
-        "what they share."
+        "Intervals hold about as often as stated. Under local privacy few cells leave much open "
+        "inside them, of both models to the same side: of ROC AUC and Brier score the interval "
+        "counts what is left of it when one is taken from the other, and a quarter of what they "
+        "share."
     )
 
 
@@ -231,4 +231,4 @@ def true_differences(population: Population) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    run(Path(__file__), __doc__, page, trials=200)
+    run(Path(__file__), __doc__, page, trials=1000)

@@ -1,5 +1,6 @@
 """A figure with what is known about its error."""
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from functools import lru_cache
@@ -206,6 +207,23 @@ def check_confidence(confidence: object) -> None:
         if 1.0 < confidence < 100.0:
             remedy = f"Write {confidence / 100:g} for {confidence:g} %."
     raise SettingInvalid(f"a confidence lies between 0 and 1; found {shown(confidence)}. {remedy}")
+
+
+def p_value_of(told_apart: Callable[[float], bool]) -> float:
+    """Two-sided: one less the largest confidence whose interval still leaves nil out.
+
+    >>> round(p_value_of(lambda confidence: confidence < 0.97), 4)
+    0.03
+    """
+    low, high = 0.0, 1.0 - 1e-12
+    if not told_apart(1e-9):
+        return 1.0
+    if told_apart(high):
+        return 1.0 - high
+    for _ in range(50):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if told_apart(max(middle, 1e-9)) else (low, middle)
+    return 1.0 - high
 
 
 @lru_cache(maxsize=32)

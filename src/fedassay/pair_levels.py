@@ -111,9 +111,9 @@ class PairLevels(Levels):
 def check_pair(grid: Grid, levels: Levels, *, is_plain: bool) -> None:
     """Raise unless two models are asked for in one of the ways that can be read.
 
-    Both margins and joint cells, or joint cells alone; every client on every level, since clients
-    that report on one model's margin alone tell nothing of the pair. `is_plain` says that, and
-    that the survey is neither one of two nor adds up moments.
+    Both margins and joint cells, or joint cells alone. `is_plain` says that the survey is neither
+    one of two nor adds up moments, and that every client answers every level, or, under local
+    privacy, draws one of them: then rows of each margin are other rows.
 
     >>> check_pair(Grid.uniform(4), Hierarchy.flat(4), is_plain=True)
     """
@@ -131,8 +131,8 @@ def check_pair(grid: Grid, levels: Levels, *, is_plain: bool) -> None:
     if not (is_flat or fits) or not is_plain:
         raise SettingInvalid(
             "two models are asked for by joint cells, or by both margins and coarser joint cells, "
-            "of every client, in one survey without moments; found something else. Leave it to "
-            "the planner (--paired)."
+            "of every client (under local privacy each on one of them), in one survey without "
+            "moments; found something else. Leave it to the planner (--paired)."
         )
 
 

@@ -23,6 +23,8 @@ def test_a_history_is_added_to_shown_and_drawn(
     assert content["alarms"] == []
     assert content["watch"]["looks_per_year"] == 12
     assert content["advice"]["action"] == "wait"
+    assert content["watch"]["metrics"][-1].startswith("flagged@")
+    assert "a trend needs 3 looks" in content["trends"]["roc_auc"]["reason"]
     assert run("track", "plot", folder, "-o", picture, "--metric", "roc_auc").code == 0
     assert picture.read_bytes().startswith(b"\x89PNG")
     check_refused(run("track", "plot", folder, "-o", picture), "is already there")

@@ -11,6 +11,7 @@ runs; experiments/paired.md has how often intervals hold, power and false alarms
 """
 
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache
 from math import log
 
@@ -19,9 +20,11 @@ import pytest
 from experiments.paired import SETTINGS, Population, design_for
 from scipy.stats import binom
 
-from fedassay.hierarchy import Hierarchy
-from fedassay.mechanisms import Polya, RandomizedResponse
+from fedassay.level_policy import OneLevel
+from fedassay.mechanisms import AnyMechanism, Polya, Privacy, RandomizedResponse, UnaryEncoding
 from fedassay.paired.difference import PairedDifference, PairReader
+from fedassay.planning.pair_search import design_pair
+from fedassay.planning.request import SurveyRequest
 from fedassay.planning.search import SurveyDesign
 from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation.pairs import assess_pair
@@ -139,18 +142,34 @@ def test_a_row_counted_twice_on_a_level_would_cost_more() -> None:
     assert distributed_loss(survey, twice) > 1.2 * float(survey.epsilon)
 
 
-def test_a_local_report_of_a_joint_cell_costs_epsilon_by_the_exact_mass() -> None:
-    survey = survey_of("local ε = 5")
-    (mechanism,) = survey.mechanisms
-    assert survey.epsilon is not None
-    assert isinstance(survey.hierarchy, Hierarchy)
-    values = 2 * survey.hierarchy.leaves
+def local_loss(mechanism: AnyMechanism, values: int) -> float:
+    """The largest log ratio of one report's exact law between two of so many values."""
     if isinstance(mechanism, RandomizedResponse):
         keep = float(mechanism.p)
-        other = (1.0 - keep) / (values - 1)
-        assert log(keep / other) <= float(survey.epsilon)
-        # As if the joint cells were only one model's: the same odds protect fewer values.
-        fewer = (1.0 - keep) / (values // 2 - 1)
-        assert log(keep / fewer) < log(keep / other)
-    else:
-        assert mechanism.epsilon_spent == survey.epsilon
+        return log(keep / ((1.0 - keep) / (values - 1)))
+    assert isinstance(mechanism, UnaryEncoding)
+    # One bit falls from its own chance to the others', and another one rises.
+    law = mechanism.law()
+    own, other = law.offset + law.gain, law.offset
+    return log(own / other) + log((1.0 - other) / (1.0 - own))
+
+
+@pytest.mark.parametrize("minimum", [None, ROWS // 2])
+def test_a_local_report_costs_epsilon_by_the_exact_mass_on_every_level(
+    minimum: int | None,
+) -> None:
+    """On a margin, or on joint cells alone, where a minimum leaves no room for a draw."""
+    asked = SurveyRequest(
+        privacy=Privacy.LOCAL,
+        epsilon=Fraction(5),
+        clients=ROWS,
+        minimum_reports=minimum,
+        dropouts=Fraction(0),
+    )
+    survey = design_pair(asked).survey
+    assert isinstance(survey.level_policy, OneLevel) is (minimum is None)
+    for mechanism, cells in zip(survey.mechanisms, survey.hierarchy.cells_per_level, strict=True):
+        assert 4.99 < local_loss(mechanism, 2 * cells) <= 5.0
+        # The twin: odds made for half as many values protect less.
+        assert local_loss(RandomizedResponse(Fraction(5), cells // 2, False), 2 * cells) > 5.5
+    assert survey.epsilon == 5

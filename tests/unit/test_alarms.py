@@ -8,7 +8,7 @@ import pytest
 from fedassay import Assessment, DecodeOptions, Grid, Tally
 from fedassay.errors import SettingInvalid
 from fedassay.tracking.advice import Action, advise
-from fedassay.tracking.alarms import Watch, find_alarms
+from fedassay.tracking.alarms import Watch, find_alarms, usual_metrics
 from fedassay.tracking.cusum import cusum_limit
 from fedassay.tracking.delay import median_delay
 from fedassay.tracking.history import History
@@ -57,6 +57,50 @@ def test_a_moved_level_calls_for_a_new_map() -> None:
     changed = history(*[GOOD] * 10, *[RARER] * 3)
     assert {alarm.metric for alarm in find_alarms(changed, watch)} == {"prevalence"}
     assert advise(changed, watch).action is Action.RECALIBRATE
+
+
+def test_other_rows_that_scores_follow_call_for_nothing() -> None:
+    """Half the positives in every cell's proportion: scores and labels fell together."""
+    likely = np.array([[350, 187, 75, 20], [50, 113, 125, 140]])
+    seldom = np.array([[700, 187, 37, 10], [100, 113, 63, 70]])
+    changed = history(*[likely] * 10, *[seldom] * 3)
+    watch = Watch(metrics=("roc_auc", "calibration_in_the_large", "prevalence", "flagged@0.5"))
+    assert {"prevalence", "flagged@0.5"} == {each.metric for each in find_alarms(changed, watch)}
+    advice = advise(changed, watch)
+    assert advice.action is Action.WAIT
+    assert "the rows changed, and the model follows" in advice.reason
+
+
+def test_what_became_worse_and_good_again_calls_for_nothing() -> None:
+    watch = Watch(metrics=("roc_auc",))
+    mended = history(*[GOOD] * 8, *[BLURRED] * 8, *[GOOD] * 4)
+    assert [each.after < each.before for each in find_alarms(mended, watch)] == [True, False]
+    assert advise(mended, watch).action is Action.WAIT
+
+
+def test_calibration_that_came_nearer_calls_for_no_map() -> None:
+    watch = Watch(metrics=("oe_ratio",))
+    off, right = RARER, np.array([[350, 187, 75, 20], [50, 113, 125, 140]])
+    assert advise(history(*[off] * 8, *[right] * 4), watch).action is Action.WAIT
+    assert advise(history(*[right] * 8, *[off] * 4), watch).action is Action.RECALIBRATE
+
+
+def test_the_middle_of_the_first_looks_scores_is_watched() -> None:
+    """Of GOOD and BLURRED alike: 320 and 300 of 1,000 rows in the first cell, 260 in the next."""
+    seen = history(GOOD, BLURRED)
+    rows = next(iter(seen.looks.values())).histogram().counts.sum(axis=0)
+    *others, name = usual_metrics(seen)
+    assert (*others, "brier") == Watch().metrics
+    middle = float(name.removeprefix("flagged@"))
+    # Half of the rows lie above it, to what two digits can say.
+    above = rows[2:].sum() + rows[1] * (0.5 - middle) / 0.25
+    assert above / rows.sum() == pytest.approx(0.5, abs=0.02)
+    assert usual_metrics(History({})) == Watch().metrics
+
+
+def test_ece_is_watched_by_another_name() -> None:
+    with pytest.raises(SettingInvalid, match="Watch ici"):
+        Watch(metrics=("ece",))
 
 
 def test_nothing_is_said_of_nothing() -> None:

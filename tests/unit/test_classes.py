@@ -118,8 +118,12 @@ def test_a_class_that_never_occurs_says_so_and_leaves_the_weighted_average_alone
         macro = found["roc_auc/macro"]
         assert isinstance(macro, NotEnoughData)
         assert "needs every one; 2 has no value" in macro.reason
+        assert exact["log_loss"] in found["log_loss"].interval()
         assert found["roc_auc/weighted"].value == pytest.approx(exact["roc_auc/weighted"], abs=1e-3)
         assert found["accuracy"].value == pytest.approx(exact["accuracy"], abs=1e-9)
+    # Of the last one, with a smallest cell: that the class never occurs is no secret.
+    assert isinstance(macro, NotEnoughData)
+    assert "no row is of this class: it never occurs" in macro.reason
 
 
 def test_no_count_below_the_smallest_cell_is_in_a_published_confusion_matrix() -> None:

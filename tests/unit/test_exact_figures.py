@@ -59,3 +59,10 @@ def test_a_class_that_never_occurs_has_no_area_and_no_macro_average() -> None:
     assert found["roc_auc/2"] is None
     assert found["roc_auc/macro"] is None
     assert found["roc_auc/weighted"] == 1.0
+
+
+def test_rows_of_one_class_have_no_area_however_weighted() -> None:
+    """Nothing stands against the class: 0 would be the area of a classifier that is all wrong."""
+    figures = exact_figures(ClassRows([0] * 4, np.full((4, 3), 1 / 3), [0, 1, 2]))
+    assert figures["roc_auc/weighted"] is None
+    assert figures["average_precision/weighted"] is None

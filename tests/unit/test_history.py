@@ -28,7 +28,9 @@ def test_looks_are_kept_in_the_order_of_time(look: fedassay.Assessment) -> None:
         history.with_look("2026-11", look)
 
 
-@pytest.mark.parametrize("time", ["2026", "2026-13", "2026-1", "2026-10-32", "../2026-10", ""])
+@pytest.mark.parametrize(
+    "time", ["2026", "2026-13", "2026-1", "2026-10-32", "2026-02-30", "../2026-10", ""]
+)
 def test_what_is_no_time_is_refused(time: str) -> None:
     with pytest.raises(SettingInvalid, match="a time is a month or a day"):
         form_of(time)
@@ -38,6 +40,10 @@ def test_months_and_days_do_not_mix(look: fedassay.Assessment) -> None:
     with pytest.raises(SettingInvalid, match="all months or all days"):
         History({"2026-09": look, "2026-10-01": look})
     assert History({"2026-09-01": look}).looks_per_year == 52
+    weekly = ("2026-09-01", "2026-09-08", "2026-09-15")
+    assert History(dict.fromkeys(weekly, look)).looks_per_year == 52
+    daily = ("2026-09-29", "2026-09-30", "2026-10-01")
+    assert History(dict.fromkeys(daily, look)).looks_per_year == 366
     assert History({"2026-09": look}).looks_per_year == 12
 
 

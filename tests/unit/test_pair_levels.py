@@ -116,12 +116,21 @@ def test_two_models_are_asked_for_in_ways_that_can_be_read() -> None:
     third = (Fraction(1, 3),) * 3
     with pytest.raises(SettingInvalid, match="of every client"):
         Survey(
-            privacy=Privacy.LOCAL,
+            privacy=Privacy.DISTRIBUTED,
             grid=pair,
             hierarchy=levels,
-            mechanisms=tuple(RandomizedResponse(Fraction(1), 4, False) for _ in range(3)),
+            mechanisms=(Polya(Fraction(1), 1, 10),) * 3,
             level_policy=OneLevel(third),
+            minimum_reports=10,
         )
+    drawn = Survey(
+        privacy=Privacy.LOCAL,
+        grid=pair,
+        hierarchy=levels,
+        mechanisms=tuple(RandomizedResponse(Fraction(1), 4, False) for _ in range(3)),
+        level_policy=OneLevel(third),
+    )
+    assert drawn.epsilon == 1
 
 
 def test_levels_of_a_pair_add_up_in_epsilon() -> None:

@@ -1,6 +1,7 @@
 """Two models on the same rows, against brute force on rows."""
 
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,18 @@ import pytest
 from scipy.stats import norm, rankdata
 
 import fedassay
+from fedassay.decoding import DecodeOptions
 from fedassay.errors import FileInvalid, SettingInvalid, TooFewRows
+from fedassay.examples import Examples, ScoredClients
+from fedassay.grid import Grid
+from fedassay.level_policy import OneLevel
+from fedassay.mechanisms import Privacy, RandomizedResponse
+from fedassay.pair_grid import PairGrid
+from fedassay.pair_levels import PairLevels
 from fedassay.paired.assessment import PairedAssessment, model_metric
+from fedassay.planning.search import SurveyDesign
+from fedassay.simulation.pairs import PairedClients, simulated_pair
+from fedassay.survey import Survey
 
 Floats = npt.NDArray[np.float64]
 
@@ -101,7 +112,15 @@ def test_reclassification_counts_rows_by_who_is_above() -> None:
 
 def test_noise_of_the_margins_is_that_of_the_joint_cells_they_are_summed_from() -> None:
     labels, first, second = scored(4_000, 6)
-    found = fedassay.simulate(labels, {"a": first, "b": second}, privacy="local", epsilon=5, seed=0)
+    # A minimum that a tenth of the rows would not fill: joint cells stand alone.
+    found = fedassay.simulate(
+        labels,
+        {"a": first, "b": second},
+        privacy="local",
+        epsilon=5,
+        minimum_reports=1000,
+        seed=0,
+    )
     pair = found.pair()
     for axis, margin in enumerate((pair.first, pair.second)):
         weights = np.zeros_like(pair.joint)
@@ -111,6 +130,38 @@ def test_noise_of_the_margins_is_that_of_the_joint_cells_they_are_summed_from() 
         joint = pair.noise.variance(weights.reshape(2, -1))
         assert margin.noise.variance(of_margin) == pytest.approx(joint, rel=1e-9)
     assert pair.is_margin
+
+
+def test_rows_that_answer_for_one_model_each_err_as_different_rows() -> None:
+    """At epsilon 14 noise is next to nothing, and 45 % of the rows answer for either model."""
+    labels, first, second = scored(20_000, 9)
+    levels = PairLevels.margins_and(32, 32, ((0, 16), (0, 16)))
+    survey = Survey(
+        privacy=Privacy.LOCAL,
+        grid=PairGrid.of(("a", "b"), Grid.uniform(32), Grid.uniform(32)),
+        hierarchy=levels,
+        mechanisms=tuple(
+            RandomizedResponse(Fraction(14), cells, False) for cells in levels.cells_per_level
+        ),
+        level_policy=OneLevel((Fraction(9, 20), Fraction(9, 20), Fraction(1, 10))),
+    )
+    one = Examples(labels, first)
+    rows = PairedClients(ScoredClients(one, None, len(one)), Examples(labels, second))
+    found = simulated_pair(SurveyDesign(survey, DecodeOptions()), rows, thresholds=(0.5,), seed=0)
+    difference = found.differences()["roc_auc"]
+    nothing = np.full(len(labels), 0.5)
+    errors = [delong(labels, each, nothing)[1] for each in (first, second)]
+    apart = np.hypot(errors[0], errors[1])
+    error = np.hypot(difference.sampling_sd, difference.noise_sd)
+    assert error == pytest.approx(apart / np.sqrt(0.45), rel=0.05)
+    assert "those of different rows" in found.footnote
+    table, sd = found.reclassification(0.5).counts, found.reclassification(0.5).noise_sd
+    assert table is not None
+    assert sd is not None
+    moved = ((first > 0.5) & (second < 0.5) & (labels == 1)).sum()
+    assert abs(table[1, 1, 0] - moved) < 5.0 * sd[1, 1, 0]
+    # A tenth of the rows says who changes sides: sqrt(9 c) of c rows.
+    assert sd[1, 1, 0] == pytest.approx(3.0 * np.sqrt(moved), rel=0.2)
 
 
 def test_an_assessment_of_two_models_reads_back(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedassay import ScoreHistogram
-from fedassay.estimate import Estimate, NotEnoughData
+from fedassay.estimate import Estimate, NotEnoughData, Shape
 from fedassay.paired.dependence import Axis, Dependence
 from fedassay.paired.difference import PairedDifference, refined
 from fedassay.paired.reclassification import Reclassification
@@ -17,6 +17,40 @@ def test_without_any_error_two_figures_are_equal_or_they_are_not(
     difference = PairedDifference(Estimate(0.7), Estimate(second))
     assert difference.p_value == p_value
     assert difference.interval() == (0.7 - second, 0.7 - second)
+
+
+def ratio(value: float, error: float) -> Estimate:
+    return Estimate(value, sampling_sd=error, shape=Shape.LOG)
+
+
+@pytest.mark.parametrize("agreement", [0.0, 0.8])
+def test_a_difference_of_ratios_has_the_interval_of_simulated_ratios(agreement: float) -> None:
+    """Logarithms of two ratios with standard errors 0.1 and 0.5, drawn around others' values.
+
+    4,000 draws of a rate of 95 % are 1.8 % off once in 6 million times; symmetric intervals hold in
+    some 91 %, since 1.5 * (exp(0.98) - 1) upwards is not what it is downwards.
+    """
+    generator = np.random.default_rng(1)
+    logs = generator.multivariate_normal(
+        [0.0, np.log(1.5)], [[0.01, 0.05 * agreement], [0.05 * agreement, 0.25]], 4_000
+    )
+    held = []
+    for one, other in np.exp(logs):
+        first, second = ratio(one, 0.1 * one), ratio(other, 0.5 * other)
+        product = first.sampling_sd * second.sampling_sd
+        variance = first.sampling_sd**2 + second.sampling_sd**2 - 2 * agreement * product
+        difference = PairedDifference(first, second, sampling_sd=float(np.sqrt(variance)))
+        held.append(1.0 - 1.5 in difference.interval())
+    assert np.mean(held) == pytest.approx(0.95, abs=0.018)
+
+
+def test_ratios_are_told_apart_where_their_p_value_says_so() -> None:
+    for second in (1.1, 1.9, 2.2, 2.6):
+        difference = PairedDifference(ratio(1.0, 0.1), ratio(second, 0.8), sampling_sd=0.8)
+        assert difference.told_apart() is (difference.p_value < 0.05)
+    alike = PairedDifference(ratio(1.0, 0.1), ratio(1.0, 0.1), sampling_sd=0.02)
+    low, high = alike.interval()
+    assert [low, high] == pytest.approx([-0.0392, 0.0392], rel=0.05)
 
 
 def test_the_reason_is_that_of_the_model_that_lacks_the_figure() -> None:

@@ -26,7 +26,7 @@ from fedassay.planning.forecast import (
 )
 from fedassay.planning.pipeline import PipelineStep, plan_pipeline
 from fedassay.planning.plan import Goal, Plan, make_plan
-from fedassay.planning.request import Preset
+from fedassay.planning.request import Preset, Steps
 from fedassay.planning.score_model import binormal
 from fedassay.planning.search import decode_options_for, design_survey
 from fedassay.planning.solve import (
@@ -245,6 +245,23 @@ def test_a_reference_from_a_histogram_has_its_quantiles() -> None:
     empty = ScoreHistogram(np.array([0.0, 0.5, 1.0]), np.array([[5.0, 5.0], [0.0, 0.0]]))
     with pytest.raises(SettingInvalid, match="both classes"):
         reference_from(empty)
+
+
+def test_a_grid_from_an_earlier_histogram_is_finer_than_that_one() -> None:
+    """Where noise is small beside luck: 14,000 rows at epsilon 1/4, known in eight even cells.
+
+    Rows that are smooth inside eight cells would seem to need no more than those.
+    """
+    counts = [[7000, 2000, 600, 250, 100, 40, 9, 1], [500, 800, 650, 450, 300, 200, 80, 20]]
+    coarse = ScoreHistogram(np.linspace(0.0, 1.0, 9), np.array(counts, dtype=np.float64))
+    request = SurveyRequest(
+        privacy=Privacy.DISTRIBUTED,
+        epsilon=Fraction(1, 4),
+        clients=14_000,
+        steps=Steps.ONE,
+        reference=reference_from(coarse),
+    )
+    assert design_survey(request).survey.grid.cells >= 16
 
 
 def test_boundaries_are_better_known_with_more_epsilon() -> None:

@@ -27,9 +27,7 @@ def exact_figures(rows: ClassRows) -> dict[str, float | None]:
         known = [value for value in values if value is not None]
         named |= {f"{metric}/{n}": value for n, value in zip(rows.names, values, strict=True)}
         named[f"{metric}/macro"] = float(np.mean(known)) if len(known) == len(values) else None
-        named[f"{metric}/weighted"] = float(
-            sum(share * value for share, value in zip(shares, values, strict=True) if value)
-        )
+        named[f"{metric}/weighted"] = _weighted(values, shares)
         named[f"{metric}/micro"] = together[metric]
     own = np.clip(rows.scores[np.arange(len(rows)), rows.labels], _EPS, 1.0 - _EPS)
     top = rows.top_label()
@@ -64,6 +62,20 @@ def exact_confusion(rows: ClassRows) -> IntArray:
     """
     pairs = rows.labels * rows.classes + rows.predicted
     return np.bincount(pairs, minlength=rows.classes**2).reshape(rows.classes, -1)
+
+
+def _weighted(values: list[float | None], shares: FloatArray) -> float | None:
+    """The mean weighted by how common classes are; None where one that occurs has no value.
+
+    >>> _weighted([0.5, None], np.array([1.0, 0.0])), _weighted([None, None], np.array([1.0, 0.0]))
+    (0.5, None)
+    """
+    total = 0.0
+    for value, share in zip(values, shares.tolist(), strict=True):
+        if value is None and share:
+            return None
+        total += share * (value or 0.0)
+    return total
 
 
 def _of_class(examples: Examples) -> dict[str, float | None]:

@@ -125,7 +125,11 @@ def _micro(tables: ClassTables, figure: Figure) -> Estimate:
 def _log_loss(tables: ClassTables) -> Estimate:
     """The mean of -log p of the row's own class: classes' positives, weighted by prevalence."""
     seen = [h for h in tables.known if _is_seen(h)]
-    if len(tables.known) < len(tables.histograms) or not seen:
+    # Withheld classes that are known to have no row have no loss.
+    lacks_rows = len(tables.known) < len(tables.histograms) and (
+        tables.seen is None or tables.seen.rest > 0
+    )
+    if lacks_rows or not seen:
         return next(
             (h for h in tables.histograms if isinstance(h, NotEnoughData)),
             NotEnoughData(reason="no class stands clear of the privacy noise"),

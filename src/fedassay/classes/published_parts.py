@@ -140,6 +140,12 @@ def _rows_of_classes(survey: ClassSurvey, tallies: Sequence[PartTally]) -> IntAr
 
 
 def _withheld_class(rows: IntArray, number: int, smallest: int) -> NotEnoughData:
+    if rows[number] == 0 and not rows[withheld_classes(rows, smallest)].any():
+        # That those withheld have no row is told by all others' sum.
+        return NotEnoughData(
+            reason="no row is of this class: it never occurs. Wait for one, or leave its column "
+            "out and divide each row by its sum."
+        )
     why = (
         f"it has fewer than {smallest:,} rows, or all but so few"
         if rows[number] < smallest or rows.sum() - rows[number] < smallest

@@ -15,8 +15,9 @@ from fedassay.presentation import aligned
 from fedassay.report.history_chart import write_history_chart
 from fedassay.report.history_page import write_history
 from fedassay.tracking.advice import advise
-from fedassay.tracking.alarms import WATCHED, Watch, find_alarms
+from fedassay.tracking.alarms import Watch, find_alarms, usual_metrics
 from fedassay.tracking.history import History, form_of
+from fedassay.tracking.trends import trend
 
 HISTORY_SHOWN_FORMAT = "fedassay.history-shown/1"
 _COLUMNS = 2
@@ -37,7 +38,7 @@ FalseAlarmsOption = Annotated[
 LooksOption = Annotated[
     int | None,
     typer.Option(
-        "--looks-per-year", metavar="N", help="Default 12 where times are months, 52 where days."
+        "--looks-per-year", metavar="N", help="Default 12 for months, 52 or 366 for days."
     ),
 ]
 
@@ -98,6 +99,10 @@ def show(
             for time in history
         ]
         voice.say(f"{aligned(header, rows)}\n")
+    trends = {name: trend(history, name) for name in watch.metrics}
+    header = ["trend", "a year", "95 %"]
+    rows = [[short_name(name), *value_and_interval(each)] for name, each in trends.items()]
+    voice.say(f"{aligned(header, rows)}\n")
     for alarm in alarms:
         voice.say(alarm.sentence())
     voice.say(str(advice))
@@ -124,6 +129,7 @@ def show(
                 }
                 for alarm in alarms
             ],
+            "trends": estimates_json(trends),
             "advice": {"action": advice.action.value, "reason": advice.reason},
         }
     )
@@ -194,4 +200,5 @@ def _some(folder: Path) -> History:
 def _watch(
     history: History, metrics: list[str] | None, false_alarms: float, looks: int | None
 ) -> Watch:
-    return Watch(tuple(metrics or WATCHED), false_alarms, looks or history.looks_per_year)
+    watched = tuple(metrics) if metrics else usual_metrics(history)
+    return Watch(watched, false_alarms, looks or history.looks_per_year)

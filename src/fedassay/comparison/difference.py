@@ -4,7 +4,14 @@ from dataclasses import dataclass
 from math import hypot, inf, sqrt
 
 from fedassay.checks import require_type
-from fedassay.estimate import Estimate, Interval, NotEnoughData, check_confidence, normal_quantile
+from fedassay.estimate import (
+    Estimate,
+    Interval,
+    NotEnoughData,
+    check_confidence,
+    normal_quantile,
+    p_value_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +72,7 @@ class Difference:
     @property
     def p_value(self) -> float:
         """Two-sided, of no difference: where the interval's confidence just reaches nil."""
-        if not self.is_available:
-            return 1.0
-        low, high = 0.0, 1.0 - 1e-12
-        if not self.told_apart(1e-9):
-            return 1.0
-        if self.told_apart(high):
-            return 1.0 - high
-        for _ in range(50):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if self.told_apart(max(middle, 1e-9)) else (low, middle)
-        return 1.0 - high
+        return p_value_of(self.told_apart) if self.is_available else 1.0
 
 
 @dataclass(frozen=True, slots=True)

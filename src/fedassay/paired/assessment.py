@@ -187,6 +187,11 @@ class PairedAssessment:
     @property
     def footnote(self) -> str:
         """What the star means, and what the intervals know."""
+        if self._pair.is_drawn:
+            return (
+                "* can be told apart. Each row answered for one of the models, which under this "
+                "noise tells more: the intervals are those of different rows."
+            )
         return "* can be told apart. Both models score the same rows: the intervals are paired."
 
     def __str__(self) -> str:

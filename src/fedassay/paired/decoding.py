@@ -15,6 +15,7 @@ from fedassay.decoding import (
 from fedassay.examples import FloatArray
 from fedassay.hierarchy import Hierarchy
 from fedassay.histogram import ScoreHistogram
+from fedassay.level_policy import OneLevel
 from fedassay.noise import NoiseModel, NoNoise, TreeNoise
 from fedassay.paired.pair_histogram import PairHistogram, margins_of
 from fedassay.paired.published import (
@@ -48,8 +49,10 @@ def decode_pair(survey: Survey, tally: Tally, *, decode_options: DecodeOptions) 
     variances = level_variances(survey, values, clients=clients, reports=tally.reports)
     if survey.total_is_known:
         # Every report is one example: the noise must not change how many there are.
-        flat = Hierarchy.flat(survey.hierarchy.leaves)
-        values = [reconcile(flat, (values[0],), (variances[0],), total=float(clients))]
+        values = [
+            reconcile(Hierarchy.flat(level.shape[1]), (level,), (spread,), total=float(clients))
+            for level, spread in zip(values, variances, strict=True)
+        ]
         variances = level_variances(survey, values, clients=clients, reports=tally.reports)
     return assembled(survey, places, values, variances, smooth=decode_options.smooth)
 
@@ -110,6 +113,7 @@ def assembled(
         columns=columns,
         noise=noises[-1],
         is_margin=len(counts) == 1,
+        is_drawn=isinstance(survey.level_policy, OneLevel),
     )
 
 

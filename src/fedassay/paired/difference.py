@@ -6,7 +6,15 @@ from math import hypot, inf, sqrt
 
 import numpy as np
 
-from fedassay.estimate import Estimate, Interval, NotEnoughData, check_confidence, normal_quantile
+from fedassay.estimate import (
+    Estimate,
+    Interval,
+    NotEnoughData,
+    Shape,
+    check_confidence,
+    normal_quantile,
+    p_value_of,
+)
 from fedassay.examples import FloatArray
 from fedassay.extras import needed_for
 from fedassay.histogram import ScoreHistogram
@@ -67,8 +75,34 @@ class PairedDifference:
         check_confidence(confidence)
         if not self.is_available:
             return Interval(-inf, inf)
+        if self._is_of_ratios:
+            return self._interval_of_ratios(confidence)
         half = normal_quantile(0.5 + confidence / 2.0) * self.standard_error
         return Interval(self.value - half, self.value + half)
+
+    @property
+    def _is_of_ratios(self) -> bool:
+        """Whether both figures' own intervals are those of ratios: longer upwards than down."""
+        return self.first.shape is self.second.shape is Shape.LOG
+
+    def _interval_of_ratios(self, confidence: float) -> Interval:
+        """As far as the ends of both intervals are away together, less what is shared.
+
+        Of different rows squares of both distances add up, each side for itself (Zou and Donner
+        2008); of the same rows either side is shorter as the standard error is.
+        """
+        one, other = self.first.interval(confidence), self.second.interval(confidence)
+        apart = hypot(
+            *(
+                error
+                for each in (self.first, self.second)
+                for error in (each.noise_sd, each.sampling_sd, each.binning_sd)
+            )
+        )
+        shared = self.standard_error / apart if apart > 0.0 else 1.0
+        below = shared * hypot(self.first.value - one.low, other.high - self.second.value)
+        above = shared * hypot(one.high - self.first.value, self.second.value - other.low)
+        return Interval(self.value - below, self.value + above)
 
     def told_apart(self, confidence: float = 0.95) -> bool:
         """Whether the interval leaves out that there is no difference."""
@@ -81,6 +115,8 @@ class PairedDifference:
             return 1.0
         if self.standard_error == 0.0:
             return 1.0 if self.value == 0.0 else 0.0
+        if self._is_of_ratios:
+            return p_value_of(self.told_apart)
         with needed_for("p-values"):
             from scipy.special import ndtr
 
@@ -144,7 +180,8 @@ class PairReader:
     def sampling_variance(self, metric: str, cells: tuple[FloatArray, FloatArray]) -> float:
         """The sum over rows of the squared difference of both gradients.
 
-        Of label l with n rows, DeLong's n / (n - 1) makes it unbiased.
+        Of label l with n rows, DeLong's n / (n - 1) makes it unbiased. Where rows of the two
+        models are different rows nothing cancels.
         """
         if metric in SMOOTH:
             fine = tuple(metric_gradient(each, metric) for each in self._fine)
@@ -154,12 +191,14 @@ class PairReader:
                 for own, each in zip(cells, self._fine, strict=True)
             )
         variance = 0.0
-        for label, together in enumerate(self._dependences):
+        for label in (0, 1):
             squares = sum(
                 float((each.counts[label] * own[label] ** 2).sum())
                 for own, each in zip(fine, self._fine, strict=True)
             )
-            product = together.product(fine[0][label], fine[1][label])
+            product = 0.0
+            if not self.pair.is_drawn:
+                product = self._dependences[label].product(fine[0][label], fine[1][label])
             total = float(self.pair.joint[label].sum())
             scale = total / max(total - 1.0, 1.0)
             variance += max(squares - 2.0 * product, 0.0) * scale

@@ -26,6 +26,9 @@ class PairHistogram:
     """Of the joint counts, label x (row x column)."""
     is_margin: bool = False
     """Whether the margins are sums of the joint counts, and share their noise."""
+    is_drawn: bool = False
+    """Whether each row answered for one margin or for the joint counts: the margins are of
+    different rows, and their errors independent."""
 
     def noise_variance(self, first: FloatArray, second: FloatArray) -> float:
         """The variance from privacy noise of one margin's weighted sum less the other's."""

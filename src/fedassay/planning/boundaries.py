@@ -12,7 +12,17 @@ _POINTS = 2**12
 _FEWEST = 16
 
 
-def reference_from(histogram: ScoreHistogram) -> Examples:
+class GuessedRows(Examples):
+    """Rows made up from a histogram: where they lie inside its buckets is a guess.
+
+    Planning must not take the guess for a sight: a grid no finer than those buckets would seem
+    to hide nothing.
+    """
+
+    __slots__ = ()
+
+
+def reference_from(histogram: ScoreHistogram) -> GuessedRows:
     """Scores at the quantiles of a decoded histogram, for the next survey's grid.
 
     Guarantee: post-processing of what the first survey revealed; nothing more is spent.
@@ -33,7 +43,7 @@ def reference_from(histogram: ScoreHistogram) -> Examples:
         np.interp((np.arange(size) + 0.5) / size * total, below, smooth.edges)
         for below, total, size in zip(smooth.cumulative, totals, sizes, strict=True)
     ]
-    return Examples(np.repeat([0, 1], sizes), np.clip(np.concatenate(scores), 0.0, 1.0))
+    return GuessedRows(np.repeat([0, 1], sizes), np.clip(np.concatenate(scores), 0.0, 1.0))
 
 
 def rank_error(expected: ScoreHistogram) -> float:

@@ -6,6 +6,7 @@ from typing import Any
 
 from fedassay.errors import SettingInvalid
 from fedassay.estimate import REACH
+from fedassay.level_policy import OneLevel
 from fedassay.pair_grid import Names
 from fedassay.paired.difference import PairReader
 from fedassay.planning.forecast import expected_reports, forecast_one, model_for
@@ -28,6 +29,11 @@ class PairGain:
     """That was assumed of both models' ranks within a label; None where public rows tell."""
 
     @property
+    def is_drawn(self) -> bool:
+        """Whether each row answers for one model, so that nothing cancels."""
+        return isinstance(self.design.survey.level_policy, OneLevel)
+
+    @property
     def pays(self) -> bool:
         """Whether the paired interval of ROC AUC is the narrower one."""
         return self.paired["roc_auc"] < self.unpaired["roc_auc"]
@@ -35,19 +41,23 @@ class PairGain:
     def sentence(self) -> str:
         """What to do, and why."""
         one, two = (side["roc_auc"] for side in (self.paired, self.unpaired))
-        assumed = (
-            "as the reference has them"
-            if self.correlation is None
-            else f"if both models' ranks correlate by {self.correlation:g} within a label"
-        )
+        assumed = "with each row answering for one of the models, drawn by chance"
+        if not self.is_drawn:
+            assumed = (
+                "as the reference has them"
+                if self.correlation is None
+                else f"if both models' ranks correlate by {self.correlation:g} within a label"
+            )
         if self.pays:
             return (
-                f"Pairing pays: the difference of ROC AUC would be known to ±{one:.4f}, {assumed}, "
-                f"instead of ±{two:.4f} by two surveys with the same promise together."
+                "One survey of both models pays: the difference of ROC AUC would be known to "
+                f"±{one:.4f}, {assumed}, instead of ±{two:.4f} by two surveys with the same "
+                "promise together."
             )
         return (
-            f"Pairing does not pay here: the difference of ROC AUC would be known to ±{one:.4f}, "
-            f"{assumed}, and to ±{two:.4f} by two surveys with the same promise together."
+            "One survey of both models does not pay here: the difference of ROC AUC would be known "
+            f"to ±{one:.4f}, {assumed}, and to ±{two:.4f} by two surveys with the same promise "
+            "together."
         )
 
     def to_json(self) -> dict[str, Any]:

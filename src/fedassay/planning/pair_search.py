@@ -2,8 +2,9 @@
 
 Joint cells carry both margins, but there are as many as the product of the two. Where noise is
 added once, a level for each margin and a few joint cells often feel less: the margins give the
-figures, the joint cells their covariance. Under local privacy a client that reports on one margin
-tells nothing of the pair, so there joint cells stand alone.
+figures, the joint cells their covariance. Under local privacy a client reports on one level, so
+that the margins are of different rows and nothing cancels; where noise is much larger than luck
+that is still better than the many joint cells that it would take to have both figures at once.
 """
 
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from fedassay.estimate import Estimate, TooCoarse
 from fedassay.examples import FloatArray
 from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy
+from fedassay.level_policy import OneLevel
 from fedassay.metrics.named import named_metric
 from fedassay.pair_grid import Names, PairGrid, check_names
 from fedassay.pair_levels import PairLevels
@@ -26,6 +28,7 @@ from fedassay.paired.difference import PairReader
 from fedassay.paired.pair_histogram import PairHistogram
 from fedassay.planning.build import build_survey
 from fedassay.planning.candidates import warped_grid
+from fedassay.planning.crowd import can_fill
 from fedassay.planning.forecast import expected_reports
 from fedassay.planning.open_settings import check_request
 from fedassay.planning.pair_model import PairModel, References, pair_models
@@ -33,12 +36,18 @@ from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest
 from fedassay.planning.search import SurveyDesign, decode_options_for, nested_cells
 from fedassay.survey import Survey
 
-_JOINT_SIZES = (3, 4, 6, 8, 10, 12, 16, 24)
+# With fewer cells of a model, what they hide of its Brier score is more than intervals tell.
+_JOINT_SIZES = (6, 8, 10, 12, 16, 24)
 _MARGIN_SIZES = (12, 16, 24, 32, 48, 64, 96)
+_LOCAL_CAUTION = 0.25
+_DRAWN_SIZES = (6, 8, 12, 16, 24, 32, 48)
 _GROUPS = 6
 _CUBIC_BELOW = 64
 _MOST_NESTED = 240
-_MARGIN, _JOINT = Fraction(3, 7), Fraction(1, 7)
+_SHARED = (Fraction(3, 7), Fraction(3, 7), Fraction(1, 7))
+"""Of epsilon, for either margin and the joint cells."""
+_DRAWN = (Fraction(9, 20), Fraction(9, 20), Fraction(1, 10))
+"""Of clients, where each reports on one level: joint cells only say who changes sides."""
 
 
 def check_pair_request(request: SurveyRequest) -> None:
@@ -110,6 +119,8 @@ def expected_pair(
     variances = None
     if not survey.is_exact:
         reports = [clients] * survey.hierarchy.levels
+        if isinstance(survey.level_policy, OneLevel):
+            reports = [clients * float(part) for part in survey.level_policy.client_fractions]
         variances = level_variances(survey, counts, clients=clients, reports=reports)
     return assembled(survey, Places(margins, joint), counts, variances, smooth=smooth)
 
@@ -153,13 +164,16 @@ def _candidates(
     for size in _JOINT_SIZES:
         for pair in _pairs(request, names, references, size):
             yield build_survey(request, pair, Hierarchy.flat(pair.cells))
+    sizes, shares, groups = _MARGIN_SIZES, _SHARED, _GROUPS
     if request.privacy.is_local:
-        return
-    for size in _MARGIN_SIZES:
+        if not can_fill(request, _DRAWN):
+            return
+        sizes, shares, groups = _DRAWN_SIZES, _DRAWN, 2 - bool(request.thresholds)
+    for size in sizes:
         for pair in _pairs(request, names, references, size):
-            joint = _groups(pair, model, request.thresholds)
+            joint = _groups(pair, model, request.thresholds, groups)
             levels = PairLevels.margins_and(pair.first.cells, pair.second.cells, joint)
-            yield build_survey(request, pair, levels, (_MARGIN, _MARGIN, _JOINT))
+            yield build_survey(request, pair, levels, shares)
 
 
 def _pairs(
@@ -178,22 +192,22 @@ def _pairs(
 
 
 def _groups(
-    pair: PairGrid, model: PairModel, thresholds: tuple[float, ...]
+    pair: PairGrid, model: PairModel, thresholds: tuple[float, ...], groups: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """A few groups of each model's cells, of about equal mass in both labels, cut at thresholds."""
     table = model.leaves(pair).reshape(2, pair.first.cells, pair.second.cells)
     table = table / table.sum(axis=(1, 2), keepdims=True)
     sides = (table.sum(axis=(0, 2)), table.sum(axis=(0, 1)))
     rows, columns = (
-        tuple(sorted(_even_cuts(mass) | _places(grid, thresholds)))
+        tuple(sorted(_even_cuts(mass, groups) | _places(grid, thresholds)))
         for mass, grid in zip(sides, (pair.first, pair.second), strict=True)
     )
     return rows, columns
 
 
-def _even_cuts(mass: FloatArray) -> set[int]:
+def _even_cuts(mass: FloatArray, groups: int) -> set[int]:
     below = np.cumsum(mass) / mass.sum()
-    wanted = (np.arange(1, _GROUPS)) / _GROUPS
+    wanted = (np.arange(1, groups)) / groups
     cuts = np.searchsorted(below, wanted) + 1
     return {0, *(int(cut) for cut in cuts if 0 < cut < len(mass))}
 
@@ -201,8 +215,10 @@ def _even_cuts(mass: FloatArray) -> set[int]:
 def _error(request: SurveyRequest, survey: Survey, models: list[PairModel]) -> float:
     """The mean log of predicted errors of differences: of ROC AUC twice, and at thresholds.
 
-    Binning counts in full for either model, though the interval lets cancel what both share.
+    Binning counts in full for either model, though the interval lets cancel what both share;
+    where every cell is dear, as under local privacy, a quarter of it does.
     """
+    caution = _LOCAL_CAUTION if request.privacy.is_local else 1.0
     points = request.thresholds or (0.5,)
     metrics = ["roc_auc", "roc_auc"]
     metrics += [f"{name}@{points[0]!r}" for name in ("precision", "recall")]
@@ -210,20 +226,20 @@ def _error(request: SurveyRequest, survey: Survey, models: list[PairModel]) -> f
     for model in models:
         pair = expected_pair(survey, model, clients=float(expected_reports(request)))
         reader = PairReader(pair)
-        found = {metric: _of(reader, model, metric) for metric in dict.fromkeys(metrics)}
+        found = {metric: _of(reader, model, metric, caution) for metric in dict.fromkeys(metrics)}
         logs += [np.log(found[metric]) for metric in metrics]
     return float(np.mean(logs))
 
 
-def _of(reader: PairReader, model: PairModel, metric: str) -> float:
+def _of(reader: PairReader, model: PairModel, metric: str, caution: float) -> float:
     difference = reader.difference(metric)
     sides = ((difference.first, model.first), (difference.second, model.second))
     if not difference.is_available:
         return max(_unread(estimate) for estimate, _ in sides)
     biases = [estimate.value - named_metric(of, metric).value for estimate, of in sides]
     # Models that nobody has seen need not be alike.
-    hidden = (difference.first.binning_sd, difference.second.binning_sd)
-    return hypot(difference.noise_sd, difference.sampling_sd, *hidden, *biases) + 1e-12
+    hidden = (difference.first.binning_sd, difference.second.binning_sd, *biases)
+    return hypot(difference.standard_error, *(caution * each for each in hidden)) + 1e-12
 
 
 def _unread(estimate: Estimate) -> float:

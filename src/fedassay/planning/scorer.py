@@ -14,6 +14,7 @@ from fedassay.histogram import ScoreHistogram
 from fedassay.metrics import accuracy, precision, recall, roc_auc
 from fedassay.metrics.delta_method import why_one_class
 from fedassay.metrics.roc_auc import area_gradient, even_area
+from fedassay.planning.boundaries import GuessedRows
 from fedassay.planning.forecast import (
     expected_examples,
     expected_histogram,
@@ -39,8 +40,9 @@ _UNKNOWN = (
     (0.01, 0.9, -6.0),
 )
 # The interval's binning spread is cautious; a third of it is what the cubic leaves. With a
-# labelled reference the bias itself is seen, but for what clients' scores differ.
-_UNSEEN, _SEEN = 1.0 / 3.0, 1.0 / 30.0
+# labelled reference the bias itself is seen, but for what clients' scores differ. Rows made up from
+# an earlier histogram are smooth inside its buckets, whatever the scores are.
+_UNSEEN, _SEEN, _GUESSED = 1.0 / 3.0, 1.0 / 30.0, 1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,7 +106,7 @@ class Scorer:
         models = _models(request)
         return cls(
             float(expected_reports(request)),
-            _SEEN if isinstance(request.reference, Examples) else _UNSEEN,
+            _caution(request.reference),
             request.reference is not None,
             thresholds,
             tuple(scaled(model, examples) for model in models),
@@ -164,6 +166,13 @@ class Scorer:
         if self.are_halves:
             table = np.sqrt((table**2).mean(axis=0))
         return float(np.log(table).mean())
+
+
+def _caution(reference: Examples | FloatArray | None) -> float:
+    """How much of the binning spread counts, by what is known of scores inside cells."""
+    if isinstance(reference, GuessedRows):
+        return _GUESSED
+    return _SEEN if isinstance(reference, Examples) else _UNSEEN
 
 
 def _models(request: SurveyRequest) -> tuple[ScoreHistogram, ...]:

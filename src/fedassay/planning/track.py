@@ -13,13 +13,14 @@ from typing import Any
 
 from fedassay.checks import require_number, require_type, require_whole
 from fedassay.errors import SettingInvalid
+from fedassay.metrics.named import metric_name
 from fedassay.planning.forecast import ErrorForecast
 from fedassay.planning.open_settings import check_one_group, check_request
 from fedassay.planning.request import SurveyRequest
 from fedassay.planning.search import SurveyDesign, design_survey
 from fedassay.planning.solve import predicted
 from fedassay.sites.effects import scale_of
-from fedassay.tracking.alarms import WATCHED, Watch
+from fedassay.tracking.alarms import MODEL, Watch
 from fedassay.tracking.delay import median_delay
 
 TRACK_PLAN_FORMAT = "fedassay.track-plan/1"
@@ -151,7 +152,9 @@ def plan_track(
     )
     design = design_survey(each)
     found = predicted(each, design, metric)
-    watched = WATCHED if metric in WATCHED else (*WATCHED, metric)
+    # As `usual_metrics` has it, with the middle score that nobody knows yet.
+    usual = (*MODEL, metric_name("flagged", 0.5))
+    watched = usual if metric in usual else (*usual, metric)
     watch = Watch(watched, false_alarms, looks.per_year)
     delays = {
         shift: _delay(found, metric, shift, watch=watch, before=max(looks.count // 2, 1))

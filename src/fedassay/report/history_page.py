@@ -16,6 +16,7 @@ from fedassay.report.wording import section, table
 from fedassay.tracking.advice import advise
 from fedassay.tracking.alarms import Alarm, Watch, find_alarms
 from fedassay.tracking.history import History
+from fedassay.tracking.trends import trend
 
 _TITLE = "One model over time"
 _MOST_TICKS = 6
@@ -120,6 +121,17 @@ def _all_looks(history: History, figures: Mapping[str, Mapping[str, Estimate]]) 
         )
         for time in history
     ]
+    trends = [trend(history, metric) for metric in figures]
+    rows.append(
+        element(
+            "tr",
+            element("th", "trend, a year", scope="row"),
+            *(
+                element("td", str(each) if each.is_available else "–", class_="number")
+                for each in trends
+            ),
+        )
+    )
     head = ["look", *(label(metric) for metric in figures)]
     return section(
         "looks", "All looks", table(head, rows, caption="Every look, with 95 % intervals")

@@ -26,6 +26,12 @@ _COVERS = (
     "a difference is the paired 95 % interval, with privacy noise and the width of cells in it. A "
     "difference with a star is told apart from none by that interval."
 )
+_COVERS_DRAWN = (
+    "Each row answered for one of the models, drawn by chance, which under local noise tells more "
+    "than asking for both at once: every interval of a difference is the 95 % interval of "
+    "different rows, with privacy noise and the width of cells in it. A difference with a star is "
+    "told apart from none by that interval."
+)
 
 
 def write_pair_report(
@@ -110,7 +116,7 @@ def _summary(assessment: PairedAssessment, details: ReportDetails) -> Markup:
         element("p", element("bdi", sentences[0]), class_="lead"),
         element("ul", *(element("li", element("bdi", each)) for each in sentences[1:])),
         pairs({term: value for term, value in facts.items() if value is not None}),
-        element("p", _COVERS),
+        element("p", _COVERS_DRAWN if assessment.pair().is_drawn else _COVERS),
     )
 
 
@@ -129,7 +135,7 @@ def _differences(assessment: PairedAssessment) -> Markup:
     ]
     figure = None
     if drawn:
-        words = f"{first[:80]} minus {second[:80]} in {len(drawn)} figures, with paired intervals."
+        words = f"{first[:80]} minus {second[:80]} in {len(drawn)} figures, with intervals."
         figure = rows_figure("paired-differences", "Differences", words, drawn)
     head = ["figure", named(first), named(second), "difference (95 %)", "p"]
     reasons = {each.reason for each in found.values() if not each.is_available}

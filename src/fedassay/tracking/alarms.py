@@ -8,12 +8,35 @@ import numpy as np
 from fedassay.checks import require_type, require_whole
 from fedassay.errors import SettingInvalid
 from fedassay.examples import FloatArray
-from fedassay.metrics.named import check_metric
+from fedassay.metrics.named import check_metric, metric_name
 from fedassay.sites.effects import SiteEffects
 from fedassay.tracking.cusum import cusum, cusum_limit, recursive_residuals
 from fedassay.tracking.history import History
 
-WATCHED = ("roc_auc", "calibration_in_the_large", "calibration_slope", "prevalence", "brier")
+MODEL = ("roc_auc", "calibration_in_the_large", "calibration_slope", "prevalence")
+"""Order, calibration and how common the outcome is."""
+WATCHED = (*MODEL, "brier")
+"""What a watch has without a history, from whose scores a threshold could come."""
+
+
+def usual_metrics(history: History) -> tuple[str, ...]:
+    """What is watched unless somebody says: `MODEL`, and where the scores lie.
+
+    Of the scores' distribution, the rows above the first look's middle score. The Brier score
+    moves where one of these does.
+
+    >>> import fedassay
+    >>> labels, scores = [0, 1] * 500, [i / 1000 for i in range(1000)]
+    >>> same = fedassay.simulate(labels, scores, seed=0)
+    >>> usual_metrics(History({"2026-09": same}))[-1]
+    'flagged@0.5'
+    """
+    if not history.looks:
+        return WATCHED
+    histogram = next(iter(history.looks.values())).histogram()
+    below = np.append(0.0, np.cumsum(np.maximum(histogram.counts.sum(axis=0), 0.0)))
+    middle = float(np.interp(0.5 * below[-1], below, histogram.edges))
+    return (*MODEL, metric_name("flagged", float(f"{middle:.2g}")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +60,12 @@ class Watch:
         if not self.metrics:
             raise SettingInvalid("a watch needs a metric; found none. Write metrics=('roc_auc',).")
         for name in self.metrics:
+            if name == "ece":
+                raise SettingInvalid(
+                    "a watched metric has an error that is next to normal; found ece, a sum of "
+                    "sizes over bins. Watch ici, the mean distance of scores from their calibrated "
+                    "values without bins, or oe_ratio and calibration_slope, which have a sign."
+                )
             check_metric(name)
         if not 0.0 < self.false_alarms < 1.0:
             raise SettingInvalid(

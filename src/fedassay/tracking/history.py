@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,7 +19,8 @@ _FORMS = {
     "a month": re.compile(r"\d{4}-(0[1-9]|1[0-2])"),
     "a day": re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"),
 }
-_LOOKS_A_YEAR = {"a month": 12, "a day": 52}
+_A_WEEK = 6.0
+"""Days between looks, on average, below which they are more often than weekly."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -82,8 +84,12 @@ class History:
 
     @property
     def looks_per_year(self) -> int:
-        """12 where times are months, 52 where they are days, unless somebody knows better."""
-        return _LOOKS_A_YEAR[form_of(next(iter(self.looks)))] if self.looks else 12
+        """12 where times are months; where they are days 52, or 366 if they come more often."""
+        if not self.looks or form_of(next(iter(self.looks))) == "a month":
+            return 12
+        days = [date.fromisoformat(time).toordinal() for time in self.looks]
+        often = len(days) > 1 and (days[-1] - days[0]) / (len(days) - 1) < _A_WEEK
+        return 366 if often else 52
 
     def with_look(self, time: str, assessment: Assessment) -> "History":
         """One look more, after all others."""
@@ -125,8 +131,17 @@ def form_of(time: str) -> str:
     """
     require_type(time, str, "a time", "Write 2026-10 or 2026-10-05.")
     for name, form in _FORMS.items():
-        if form.fullmatch(time):
+        if form.fullmatch(time) and _exists(time):
             return name
     raise SettingInvalid(
         f"a time is a month or a day; found {time[:40]!r}. Write 2026-10 or 2026-10-05."
     )
+
+
+def _exists(time: str) -> bool:
+    """Whether the calendar has it: not the 30th of February."""
+    try:
+        date.fromisoformat(time if len(time) > len("2026-10") else f"{time}-01")
+    except ValueError:
+        return False
+    return True
