@@ -79,21 +79,33 @@ def publishable_edges(edges: FloatArray, counts: IntArray | FloatArray, smallest
 
     An edge may where each of the two cells of the tree that it parts holds `smallest` of
     each label. Between two such edges that are next to each other lies at least one of those
-    cells, whole: so no published cell holds fewer, not even none. And whether an edge is among
-    them depends on those two cells alone, not on the survey: all edges that were ever
-    published of the same rows are among those of the finest grid, so that no difference of two
-    files holds fewer either.
+    cells, whole: so no published cell holds fewer. An edge may, too, where one of the two holds
+    nobody at all, the other enough, and where the empty one ends an edge is published: then
+    nobody is between those edges, and the next published cell still holds the other one, whole,
+    or nobody. Whether an edge is among them depends on cells of the tree alone, not on the
+    survey: all edges that were ever published of the same rows are among those of the finest
+    grid, so that no difference of two files holds fewer either, unless it holds nobody.
 
     >>> edges = np.array([0.0, 0.2, 0.5, 1.0])
     >>> publishable_edges(edges, np.array([[9, 20, 90], [30, 20, 30]]), 10).tolist()
     [0, 2, 3]
+    >>> publishable_edges(edges, np.array([[0, 20, 90], [0, 20, 30]]), 10).tolist()
+    [0, 1, 2, 3]
     """
     below = np.concatenate([np.zeros((2, 1), counts.dtype), np.cumsum(counts, axis=1)], axis=1)
     begin, end = divided_cells(edges).T
     here = below[:, 1:-1]
-    parts = np.minimum(here - below[:, begin], below[:, end] - here)
-    kept = np.flatnonzero((parts >= smallest).all(axis=0)) + 1
-    return np.concatenate([[0], kept, [len(edges) - 1]])
+    parts = np.stack([here - below[:, begin], below[:, end] - here])
+    enough, nobody = (parts >= smallest).all(axis=1), (parts == 0).all(axis=1)
+    may = np.ones(len(edges), dtype=np.bool_)
+    may[1:-1] = enough.all(axis=0)
+    beside = enough & nobody[::-1]
+    # What divides a larger cell of the tree comes first.
+    for place in sorted(
+        np.flatnonzero(beside.any(axis=0)), key=lambda i: -(edges[end[i]] - edges[begin[i]])
+    ):
+        may[place + 1] = may[begin[place] if beside[1, place] else end[place]]
+    return np.flatnonzero(may)
 
 
 def nested_edges(

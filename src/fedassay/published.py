@@ -1,8 +1,9 @@
 """What of exact sums is published: cells merged until each holds enough of either label.
 
 The rule (`nesting.publishable_edges`) sees the sums alone, which whoever adds up has seen. Its
-cells hold at least the survey's smallest cell of each label, an exact 0 included: nobody of a
-label in a cell is as telling as one. No difference of two files of the same rows holds fewer.
+cells hold at least the survey's smallest cell of each label, or nobody at all: nobody of one label
+among rows of the other would be as telling as one. No difference of two files of the same rows
+holds fewer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -61,8 +62,8 @@ class GroupedTally(MergedTally):
 def published(survey: Survey, tally: Tally) -> Tally:
     """A tally as it may be published: merged where the survey has a smallest cell.
 
-    Guarantee: no cell holds fewer than the smallest cell of either label, and neither does any
-    difference of two such tallies of the same rows, whatever their surveys asked.
+    Guarantee: no cell holds fewer than the smallest cell of either label, unless it holds nobody,
+    and neither does any difference of two such tallies of the same rows, whatever was asked.
 
     >>> from fedassay.grid import Grid
     >>> from fedassay.hierarchy import Hierarchy
@@ -193,7 +194,7 @@ def merged_in_words(survey: Survey, edges: FloatArray, thresholds: Sequence[floa
         return " Any count is published, single rows too: there is no smallest cell."
     note = (
         f" {survey.grid.cells:,} cells were merged into {len(edges) - 1:,} of at least "
-        f"{survey.smallest_cell:,} of each label."
+        f"{survey.smallest_cell:,} of each label, or of nobody."
     )
     inside = [f"{point:g}" for point in thresholds if 0.0 < point < 1.0 and point not in edges]
     if inside:
@@ -275,10 +276,13 @@ def _read_kept(fields: Fields, survey: Survey, where: str) -> IntArray:
 def _read_cells(fields: Fields, name: str, survey: Survey, kept: IntArray, where: str) -> IntArray:
     width = 2 * (len(kept) - 1)
     counters = np.array(fields.integers(name, width), np.int64)
-    if len(counters) != width or counters.min() < survey.smallest_cell:
+    fewest = counters.reshape(2, -1).min(axis=0) if len(counters) == width else np.array([-1])
+    held = counters.reshape(2, -1).max(axis=0) if len(counters) == width else fewest
+    if ((fewest < survey.smallest_cell) & ((fewest != 0) | (held != 0))).any():
         raise FileInvalid(
-            f"{where}: each of the {width} counts is at least {survey.smallest_cell}, the "
-            "survey's smallest cell; found other ones. Make the file again with fedassay tally."
+            f"{where}: each of the {width // 2} cells holds at least {survey.smallest_cell} of either "
+            "label, the survey's smallest cell, or nobody; found other ones. Make the file again "
+            "with fedassay tally."
         )
     return counters
 

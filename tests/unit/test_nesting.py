@@ -161,7 +161,12 @@ def test_no_published_cell_holds_fewer_than_the_smallest(
     """Beyond a whole that is itself too small, which `published` refuses."""
     edges = published_edges(grid, examples, smallest)
     if len(edges) > 2:
-        assert counted(examples, edges).min() >= smallest
+        assert holds_enough(counted(examples, edges), smallest)
+
+
+def holds_enough(counts: IntArray, smallest: int) -> bool:
+    """Every cell so many of each label, or nobody."""
+    return bool(((counts.min(axis=0) >= smallest) | (counts.max(axis=0) == 0)).all())
 
 
 @settings(max_examples=60, deadline=None)
@@ -174,7 +179,28 @@ def test_no_difference_of_two_published_files_of_the_same_rows_holds_fewer(
         published_edges(one, examples, first), published_edges(other, examples, second)
     )
     if len(edges) > 2:
-        assert counted(examples, edges).min() >= min(first, second)
+        assert holds_enough(counted(examples, edges), min(first, second))
+
+
+def test_an_empty_half_is_parted_only_from_an_edge_that_is_published() -> None:
+    """(0.5, 0.6] holds three rows, (0.6, 0.65] nobody: an edge at 0.65 would give the three away."""
+    edges = nested_edges(1, thresholds=[0.65])
+    scores = np.repeat([0.3, 0.55, 0.67, 0.9], [40, 3, 40, 40])
+    examples = Examples(np.arange(len(scores)) % 2, scores)
+    counts = Grid.explicit(edges).count(examples)
+    kept = edges[publishable_edges(edges, counts, 10)].tolist()
+    assert 0.65 not in kept
+    # The planted twin: without the rule about the edge, what lies between is three rows.
+    assert not holds_enough(counted(examples, np.array([0.0, 0.5, 0.65, 1.0])), 10)
+
+
+def test_tied_scores_among_nobody_are_published_where_they_are() -> None:
+    scores = np.repeat([0.2, 0.4, 0.7], 60)
+    examples = Examples(np.arange(len(scores)) % 2, scores)
+    edges = published_edges(Grid.nested(2000), examples, 10)
+    for score in (0.2, 0.4, 0.7):
+        place = int(np.searchsorted(edges, score))
+        assert edges[place] - edges[place - 1] < 2e-3
 
 
 def test_the_same_check_sees_that_merging_from_the_left_differs_by_single_rows() -> None:

@@ -136,6 +136,20 @@ def test_a_file_that_breaks_the_promise_is_refused(change: str, tmp_path: Path) 
         Assessment.load(path)
 
 
+def test_a_file_whose_cell_holds_one_label_alone_is_refused(tmp_path: Path) -> None:
+    content = assessed(random_survey(1, 10), random_rows(5)).to_json()
+    held = len(content["counters"]) // 2
+    place = next(i for i in range(held) if content["counters"][i] >= 10)
+    content["counters"][place] = 0
+    path = tmp_path / "assessment.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(FileInvalid, match="of either label, the survey's smallest cell, or nobody"):
+        Assessment.load(path)
+    content["counters"][held + place] = 0
+    path.write_text(json.dumps(content))
+    assert Assessment.load(path).tally.counters.reshape(2, -1)[:, place].tolist() == [0, 0]
+
+
 def test_a_file_of_the_version_before_is_read(tmp_path: Path) -> None:
     survey = exact_survey(Grid.uniform(4), 0)
     content = assessed(survey, random_rows(5)).to_json() | {"format": "fedassay.assessment/2"}
@@ -225,7 +239,9 @@ def test_no_sum_or_difference_of_shown_sites_and_all_together_holds_fewer(
         for chosen in combinations(range(1, len(files)), size):
             edges = _common([files[0].edges(survey), *(files[i].edges(survey) for i in chosen)])
             rest = _on(edges, files[0], survey) - sum(_on(edges, files[i], survey) for i in chosen)
-            assert ((rest == 0).all() and size == sites) or rest.min() >= 10
+            # Of each label ten or more, or nobody at all.
+            assert ((rest.min(axis=0) >= 10) | (rest.max(axis=0) == 0)).all()
+            assert (rest >= 0).all()
 
 
 def _common(edges: list[FloatArray]) -> FloatArray:
