@@ -3,9 +3,10 @@
 import numpy as np
 import numpy.typing as npt
 import pytest
+from scipy.optimize import brentq
 from sklearn.metrics import brier_score_loss, log_loss
 
-from fedassay import Grid, ScoreHistogram, metrics
+from fedassay import Grid, ScoreHistogram, TooCoarse, metrics
 from fedassay.metrics.crowding import crowded_sums
 
 Floats = npt.NDArray[np.float64]
@@ -60,8 +61,11 @@ def test_a_last_cell_that_hides_where_its_scores_lie_is_in_the_interval(seed: in
     }
     for metric, value in exact.items():
         estimate = metric(histogram)
+        if isinstance(estimate, TooCoarse):
+            continue
         assert value in estimate.interval(0.95, population=False), metric
         assert abs(estimate.value - value) > 1e-4  # the guess alone is far off
+    assert not isinstance(metrics.brier(histogram), TooCoarse)
 
 
 def test_where_neighbours_are_alike_the_interval_of_brier_stays_narrow() -> None:
@@ -73,3 +77,28 @@ def test_where_neighbours_are_alike_the_interval_of_brier_stays_narrow() -> None
     estimate = metrics.brier(histogram)
     assert abs(estimate.value - brier_score_loss(labels, scores)) < 1e-4
     assert estimate.binning_sd < 1e-4
+
+
+def test_a_last_bucket_that_towers_beside_nobody_leaves_open_where_its_rows_lie() -> None:
+    """Rows at 0.1 and at 0.7 in one bucket from 0.099 to 1: nothing is known above 0.1."""
+    edges = np.array([0.0, 0.05, 0.099, 1.0])
+    counts = np.array([[0.0, 0.0, 5000.0], [0.0, 0.0, 600.0]])
+    histogram = ScoreHistogram(edges, counts)
+    for metric in (metrics.recall, metrics.specificity, metrics.accuracy, metrics.precision):
+        assert isinstance(metric(histogram, 0.1), TooCoarse)
+    assert isinstance(metrics.oe_ratio(histogram), TooCoarse)
+    assert isinstance(metrics.log_loss(histogram), TooCoarse)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_calibration_in_the_large_reaches_what_a_last_cell_hides(seed: int) -> None:
+    labels, scores = rare(seed)
+    grid = Grid.explicit([0.0, *(i * 2e-4 for i in range(1, 31)), 1.0])
+    histogram = ScoreHistogram.from_scores(labels, scores, grid=grid)
+    odds = np.log(scores / (1.0 - scores))
+
+    def excess(shift: float) -> float:
+        return float((1.0 / (1.0 + np.exp(-shift - odds))).sum() - labels.sum())
+
+    exact = brentq(excess, -20.0, 20.0)
+    assert exact in metrics.calibration_in_the_large(histogram).interval(0.95, population=False)

@@ -59,7 +59,9 @@ def end_loss(histogram: ScoreHistogram, label: int) -> EndLoss:
         return EndLoss(most, (most + log(max(end, EPS))) * _UNLIKE_ZERO, slopes)
     even = min(1.0 - log(end), most)
     own, below = (_below(histogram, each, at=1 - label) for each in (label, 1 - label))
-    thins = even if own is None else min(_loss_of(own[0], own[1]), even)
+    # Exact counts that tell nothing of their own class leave open that all lie at the far edge.
+    unknown = -log(end) if histogram.noise.is_zero else even
+    thins = unknown if own is None else min(_loss_of(own[0], own[1]), even)
     if below is None:
         return EndLoss(0.5 * (thins + even), 0.5 * (even - thins), slopes)
     places, sums, ranges = below

@@ -10,8 +10,9 @@ import numpy as np
 from fedassay.estimate import Estimate, NotEnoughData
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.crowding import crowded_sums
 from fedassay.metrics.delta_method import CLEAR_OF_NOISE, counts_estimate
-from fedassay.metrics.log_odds import PiecedHistogram
+from fedassay.metrics.log_odds import PiecedHistogram, log_odds
 from fedassay.metrics.logistic import LogisticFit, fit_logistic, probabilities
 
 _LABELS = np.array([0.0, 1.0])[:, None, None]
@@ -108,7 +109,7 @@ class Regression:
         return along[:, None] * (_LABELS - share)
 
     def _binning_sd(self, index: int) -> float:
-        """The likely error: scores by chance within buckets, spikes, and a third of the bend.
+        """The likely error: scores by chance within buckets, spikes, crowds, a third of the bend.
 
         A spike in the first or last bucket is likely one of scores that are exactly 0 or 1.
         """
@@ -122,7 +123,9 @@ class Regression:
         furthest = np.abs(at_ends - mean[:, [0, -1]]) * self._end_spikes
         loose = float(((counts + spikes**2) * variance).sum())
         wide = self.pieced.doubt(self.influence[index])
-        return sqrt(loose + float(furthest.sum()) ** 2 + wide**2) + _COARSE * abs(self._bend(index))
+        crowded = crowded_sums(self.histogram, lambda s: self._moved(log_odds(s))[index], mean)
+        loose += float(furthest.sum()) ** 2 + wide**2 + float((crowded**2).sum())
+        return sqrt(loose) + _COARSE * abs(self._bend(index))
 
     @cached_property
     def _end_spikes(self) -> FloatArray:

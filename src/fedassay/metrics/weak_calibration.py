@@ -13,7 +13,7 @@ from math import hypot, inf, sqrt
 
 import numpy as np
 
-from fedassay.estimate import Estimate, NotEnoughData, Shape
+from fedassay.estimate import Estimate, NotEnoughData, Shape, unless_too_coarse
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.crowding import crowded_sums
@@ -111,7 +111,7 @@ def oe_ratio(histogram: ScoreHistogram) -> Estimate:
     crowded = crowded_sums(histogram, _same_of_both, pieced.mean(np.stack([pieced.scores] * 2)))
     loose = hypot(sqrt(loose + float((crowded**2).sum())), pieced.doubt(pieced.scores)) + bend / 3.0
     low, high = (float((counts * at).sum()) for at in (histogram.edges[:-1], histogram.edges[1:]))
-    return counts_estimate(
+    estimate = counts_estimate(
         histogram,
         value,
         gradient,
@@ -119,6 +119,8 @@ def oe_ratio(histogram: ScoreHistogram) -> Estimate:
         binning_sd=loose * value / expected,
         shape=Shape.LOG,
     )
+    # A ratio has no largest value: as much as itself either way says nothing any more.
+    return unless_too_coarse(estimate, "observed over expected", 3.0 * value)
 
 
 def oe_gradient(histogram: ScoreHistogram) -> FloatArray:
