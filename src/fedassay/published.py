@@ -280,9 +280,9 @@ def _read_cells(fields: Fields, name: str, survey: Survey, kept: IntArray, where
     held = counters.reshape(2, -1).max(axis=0) if len(counters) == width else fewest
     if ((fewest < survey.smallest_cell) & ((fewest != 0) | (held != 0))).any():
         raise FileInvalid(
-            f"{where}: each of the {width // 2} cells holds at least {survey.smallest_cell} of either "
-            "label, the survey's smallest cell, or nobody; found other ones. Make the file again "
-            "with fedassay tally."
+            f"{where}: each of the {width // 2} cells holds at least {survey.smallest_cell} of "
+            "either label, the survey's smallest cell, or nobody; found other ones. Make the file "
+            "again with fedassay tally."
         )
     return counters
 

@@ -183,7 +183,7 @@ def test_no_difference_of_two_published_files_of_the_same_rows_holds_fewer(
 
 
 def test_an_empty_half_is_parted_only_from_an_edge_that_is_published() -> None:
-    """(0.5, 0.6] holds three rows, (0.6, 0.65] nobody: an edge at 0.65 would give the three away."""
+    """(0.5, 0.6] holds three rows, (0.6, 0.65] nobody: an edge at 0.65 would tell of the three."""
     edges = nested_edges(1, thresholds=[0.65])
     scores = np.repeat([0.3, 0.55, 0.67, 0.9], [40, 3, 40, 40])
     examples = Examples(np.arange(len(scores)) % 2, scores)
