@@ -144,7 +144,8 @@ class Survey:
         check_model_digest(self.model_digest)
         check_smallest(self.smallest_cell, self.grid, self.hierarchy, self.privacy.spends_epsilon)
         more = self.step or self.moments or self.groups
-        is_plain = not more and (self.is_local or self.level_policy == EveryLevel())
+        may_draw = self.is_local and self.hierarchy.levels > 1
+        is_plain = not more and (may_draw or self.level_policy == EveryLevel())
         check_pair(self.grid, self.hierarchy, is_plain=is_plain)
         if self.moments is not None:
             self.moments.check(self.privacy, honest=honest, on_one_level=on_one_level)

@@ -5,7 +5,7 @@
 // positives] above the threshold, threshold, z, clear }. An estimate is { value, low, high } or { value: null, why }.
 const fedassayMetrics = (() => {
   const SPECK = 1e-9;
-  const TAIL = 0.025;
+  const TAIL = 0.0025;
   const TOO_FEW = "not enough data";
   const COARSE = "too coarse";
 
