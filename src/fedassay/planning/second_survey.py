@@ -243,7 +243,11 @@ def _cuts(pilot: Pilot, marks: FloatArray, thresholds: Sequence[float]) -> PerLa
     """
     edges, leaves = pilot.histogram.edges, pilot.histogram.buckets
     wanted = [int(np.searchsorted(edges, threshold)) for threshold in thresholds]
-    at = np.searchsorted(pilot.shares.mean(axis=0), marks).tolist()
+    shares = pilot.shares.mean(axis=0)
+    ends = np.searchsorted(shares, marks)
+    # A leaf that holds as much as a cell is one by itself: many share a score there, or 0 or 1.
+    alone = np.diff(shares)[ends - 1] >= 1.0 / (len(marks) + 1)
+    at = [*ends.tolist(), *(ends[alone] - 1).tolist()]
     at += [*wanted, *pilot.added] if len(wanted) <= _MOST_CUTS else pilot.added
     starts = (0, *sorted({int(cut) for cut in at if 0 < cut < leaves}))
     return starts, starts
