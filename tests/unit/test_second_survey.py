@@ -297,11 +297,11 @@ def test_without_asked_thresholds_every_level_serves_the_whole_curve() -> None:
 @pytest.mark.parametrize("privacy", PRIVATE)
 @pytest.mark.parametrize("score", [0.0, 0.3, 1.0])
 def test_a_score_that_many_share_is_counted_by_itself(privacy: Privacy, score: float) -> None:
-    """A third of the rows; a cell that held others too would smear them over its width."""
+    """A fifth of the rows; a cell that held others too would smear them over its width."""
     generator = np.random.default_rng(6)
     labels = (generator.random(60_000) < 0.4).astype(np.uint8)
-    scores = np.where(generator.random(60_000) < 1 / 3, score, generator.random(60_000))
-    request = asked(privacy, epsilon=Fraction(5))
+    scores = np.where(generator.random(60_000) < 1 / 5, score, generator.random(60_000))
+    request = asked(privacy, epsilon=Fraction(3))
     first, tally = first_of(request, Examples(labels, scores))
     second = second_survey(first, tally)
     levels = second.hierarchy

@@ -363,3 +363,22 @@ def test_local_cohorts_may_be_of_any_size() -> None:
     shares = TRUTH / TRUTH.sum()
     one, other = expected_tally(first, shares, 900)[0], expected_tally(second, shares, 90_000)[0]
     assert read(first, one, second, other).total == pytest.approx(2 * 90_900)
+
+
+def test_a_leaf_that_towers_clear_of_its_noise_is_read_apart_from_its_cell() -> None:
+    """One leaf of 60 holds a fifth of the rows; noise of single leaves is a tenth of that."""
+    first = first_local(kinds="grr", leaves=60)
+    cuts = CutLevels(60, (((0, 30), (0, 30)),))
+    second = second_local(first, cuts, kinds="grr")
+    edges = first.grid.edges
+    counts = np.full((2, 60), 100.0)
+    counts[:, 44] += 1500.0
+    noise = DenseNoise(150.0**2 * np.eye(120), counts, 1.0)
+    read_as = as_counted(second, ScoreHistogram(edges, counts, noise))
+    assert read_as.edges.tolist() == edges[[0, 30, 44, 45, 60]].tolist()
+    assert read_as.counts[:, 2].tolist() == [1600.0, 1600.0]
+    # Within its noise it is none, and a hole is none.
+    for lump in (400.0, -90.0):
+        counts[:, 44] = 100.0 + lump
+        histogram = ScoreHistogram(edges, counts.copy(), noise)
+        assert as_counted(second, histogram).edges.tolist() == edges[[0, 30, 60]].tolist()

@@ -34,6 +34,8 @@ class Pilot:
     reports: float
     clients: float
     """How many clients both surveys hear from, or all of them hear both."""
+    towers: tuple[tuple[float, float], ...] = ()
+    """Edges of leaves that hold, beyond chance and noise, what their neighbours cannot explain."""
 
     @property
     def added(self) -> tuple[int, ...]:
@@ -62,8 +64,7 @@ class Pilot:
 def _spiked(histogram: ScoreHistogram) -> IntArray:
     """Leaves that hold, beyond chance and noise, what their neighbours cannot explain.
 
-    Such a leaf hides the order of its scores, or one score that many share; the second
-    survey looks into it. Nothing is to be found in the leaves at either end.
+    Such a leaf hides the order of its scores, or one score that many share.
     """
     spikes = histogram.spikes.sum(axis=0)
     # Most first: where there are many, the last hide little.
@@ -73,7 +74,7 @@ def _spiked(histogram: ScoreHistogram) -> IntArray:
         ones = np.zeros_like(histogram.counts)
         ones[:, leaf] = 1.0
         least = _FEWEST + CLEAR_OF_NOISE * sqrt(histogram.noise.variance(ones))
-        if spikes[leaf] >= least and 0 < leaf < histogram.buckets - 1:
+        if spikes[leaf] >= least:
             spiked.append(leaf)
     return np.array(sorted(spiked[:_MOST_SPIKED]), dtype=np.int64)
 
@@ -109,8 +110,13 @@ def pilot_from(first: Survey, tally: Tally, clients: int | None = None) -> Pilot
     fraction = first.step.client_fraction if first.step is not None else Fraction(1)
     everybody = float(clients or heard / fraction)
     counts = counts * (everybody / heard) if first.is_local else counts
-    pilot = Pilot(first, first.grid, ScoreHistogram(histogram.edges, counts), heard, everybody)
-    return pilot if first.is_local else pilot.with_cuts_in(_spiked(histogram))
+    spiked, edges = _spiked(histogram), histogram.edges
+    towers = tuple((float(edges[leaf]), float(edges[leaf + 1])) for leaf in spiked)
+    believed = ScoreHistogram(edges, counts)
+    pilot = Pilot(first, first.grid, believed, heard, everybody, towers)
+    # Nothing is to be found inside the leaves at either end.
+    within = spiked[(spiked > 0) & (spiked < histogram.buckets - 1)]
+    return pilot if first.is_local else pilot.with_cuts_in(within)
 
 
 def _is_drowned(histogram: ScoreHistogram, label: int) -> bool:

@@ -243,14 +243,22 @@ def _cuts(pilot: Pilot, marks: FloatArray, thresholds: Sequence[float]) -> PerLa
     """
     edges, leaves = pilot.histogram.edges, pilot.histogram.buckets
     wanted = [int(np.searchsorted(edges, threshold)) for threshold in thresholds]
-    shares = pilot.shares.mean(axis=0)
-    ends = np.searchsorted(shares, marks)
-    # A leaf that holds as much as a cell is one by itself: many share a score there, or 0 or 1.
-    alone = np.diff(shares)[ends - 1] >= 1.0 / (len(marks) + 1)
-    at = [*ends.tolist(), *(ends[alone] - 1).tolist()]
+    at = np.searchsorted(pilot.shares.mean(axis=0), marks).tolist()
+    at += _alone(pilot, len(marks) + 1)
     at += [*wanted, *pilot.added] if len(wanted) <= _MOST_CUTS else pilot.added
     starts = (0, *sorted({int(cut) for cut in at if 0 < cut < leaves}))
     return starts, starts
+
+
+def _alone(pilot: Pilot, cells: int) -> list[int]:
+    """Edges of towers that, of so many cells, hold half as much as one: cells by themselves.
+
+    Many share a score there, or 0 or 1; any other row in their cell would smear them over it.
+    """
+    edges, below = pilot.histogram.edges, pilot.shares.mean(axis=0)
+    places = np.searchsorted(edges, np.reshape(pilot.towers, (-1, 2)))
+    mass = below[places[:, 1]] - below[places[:, 0]]
+    return [int(place) for place in places[mass >= 0.5 / cells].ravel()]
 
 
 def _weights(pilot: Pilot, cuts: PerLabel, room: float) -> PerLabel:
