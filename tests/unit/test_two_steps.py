@@ -367,7 +367,7 @@ def test_local_cohorts_may_be_of_any_size() -> None:
 
 def test_a_leaf_that_towers_clear_of_its_noise_is_read_apart_from_its_cell() -> None:
     """One leaf of 60 holds a fifth of the rows; noise of single leaves is a tenth of that."""
-    first = first_local(kinds="grr", leaves=60)
+    first = first_local(kinds="grr grr", leaves=60)
     cuts = CutLevels(60, (((0, 30), (0, 30)),))
     second = second_local(first, cuts, kinds="grr")
     edges = first.grid.edges
