@@ -276,15 +276,23 @@ def _read_kept(fields: Fields, survey: Survey, where: str) -> IntArray:
 def _read_cells(fields: Fields, name: str, survey: Survey, kept: IntArray, where: str) -> IntArray:
     width = 2 * (len(kept) - 1)
     counters = np.array(fields.integers(name, width), np.int64)
-    fewest = counters.reshape(2, -1).min(axis=0) if len(counters) == width else np.array([-1])
-    held = counters.reshape(2, -1).max(axis=0) if len(counters) == width else fewest
-    if ((fewest < survey.smallest_cell) & ((fewest != 0) | (held != 0))).any():
+    if len(counters) != width or not holds_enough(counters, survey.smallest_cell):
         raise FileInvalid(
             f"{where}: each of the {width // 2} cells holds at least {survey.smallest_cell} of "
             "either label, the survey's smallest cell, or nobody; found other ones. Make the file "
             "again with fedassay tally."
         )
     return counters
+
+
+def holds_enough(counters: IntArray, smallest: int) -> bool:
+    """Whether each cell, negatives of all before positives, has so many of either label or nobody.
+
+    >>> holds_enough(np.array([12, 0, 10, 0]), 10), holds_enough(np.array([12, 0, 10, 30]), 10)
+    (True, False)
+    """
+    cells = counters.reshape(2, -1)
+    return bool(((cells.min(axis=0) >= smallest) | (cells == 0).all(axis=0)).all())
 
 
 def _read_groups(

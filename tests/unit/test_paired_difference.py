@@ -77,3 +77,14 @@ def test_joint_counts_that_noise_took_below_nothing_tell_nothing() -> None:
 
 def test_a_table_that_is_not_there_has_no_rows() -> None:
     assert Reclassification(threshold=0.33, counts=None).rows() == []
+
+
+def test_buckets_too_narrow_for_pieces_stay_whole() -> None:
+    """Beside 1 floating point has no numbers between: pieces of no width join the next."""
+    edges = np.array([0.0, 0.3, 1.0 - 2.0**-53, 1.0])
+    counts = np.array([[5.0, 6.0, 8.0], [1.0, 2.0, 4.0]])
+    fine = refined(ScoreHistogram(edges, counts))
+    assert (np.diff(fine.edges) > 0.0).all()
+    assert set(edges.tolist()) <= set(fine.edges.tolist())
+    starts = np.searchsorted(fine.edges, edges[:-1])
+    np.testing.assert_allclose(np.add.reduceat(fine.counts, starts, axis=1), counts)

@@ -186,9 +186,10 @@ class PairReader:
         if metric in SMOOTH:
             fine = tuple(metric_gradient(each, metric) for each in self._fine)
         else:
+            whole = (self.pair.first, self.pair.second)
             fine = tuple(
-                np.repeat(own, each.buckets // own.shape[1], axis=1)
-                for own, each in zip(cells, self._fine, strict=True)
+                own[:, _groups(each, of.edges)]
+                for own, each, of in zip(cells, self._fine, whole, strict=True)
             )
         variance = 0.0
         for label in (0, 1):
@@ -211,7 +212,10 @@ def refined(histogram: ScoreHistogram) -> ScoreHistogram:
     if pieces == 1 or not histogram.smooth:
         return histogram
     edges, counts = histogram.refined(pieces)
-    return ScoreHistogram(edges, counts, smooth=False)
+    # Beside 1 a bucket may be too narrow for pieces: what ends where it begins joins the next.
+    starts = np.flatnonzero(np.append(np.diff(edges) > 0.0, True))
+    summed = np.add.reduceat(counts, np.append(0, starts[:-2] + 1), axis=1)
+    return ScoreHistogram(np.append(edges[0], edges[starts[:-1] + 1]), summed, smooth=False)
 
 
 def _groups(fine: ScoreHistogram, edges: FloatArray) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -11,6 +11,7 @@ from fedassay.files import Fields
 from fedassay.pair_grid import PairGrid
 from fedassay.pair_levels import PairLevels
 from fedassay.pair_nesting import publishable_margin, publishable_pairs
+from fedassay.published import holds_enough
 from fedassay.survey import Survey
 from fedassay.tally import Tally
 
@@ -134,13 +135,16 @@ def pair_from_json(fields: Fields, survey: Survey, where: str) -> Tally:
     cells = [len(kept[0]) - 1, len(kept[1]) - 1, len(kept[2]) * len(kept[3])]
     width = 2 * sum(cells)
     counters = np.array(fields.integers("counters", width), np.int64)
-    if len(counters) != width or counters.min() < survey.smallest_cell:
+    parts = np.split(counters, [2 * cells[0], 2 * (cells[0] + cells[1])])
+    smallest = survey.smallest_cell
+    enough = len(counters) == width and parts[2].min() >= smallest
+    if not enough or not all(holds_enough(margin, smallest) for margin in parts[:2]):
         raise FileInvalid(
-            f"{where}: each of the {width} counts is at least {survey.smallest_cell}, the "
-            "survey's smallest cell; found other ones. Make the file again with fedassay tally."
+            f"{where}: each cell holds at least {smallest} of either label, the survey's smallest "
+            "cell, or of a margin's nobody; found other ones. Make the file again with fedassay "
+            "tally."
         )
     # What holds for the whole survey's sums is checked on sums of the same totals.
-    parts = np.split(counters, [2 * cells[0], 2 * (cells[0] + cells[1])])
     totals = [part.reshape(2, -1).sum(axis=1) for part in parts]
     if not all(np.array_equal(total, totals[0]) for total in totals):
         raise FileInvalid(f"{where}: margins and joint counts are of the same rows; these are not.")
