@@ -85,8 +85,13 @@ def most_right(survey: Survey) -> float:
     return 1.0 / (1.0 + exp(-steps * float(guarantee.epsilon)))
 
 
-def reconstruct(survey: Survey, examples: Examples, *, trials: int, seed: int) -> Reconstruction:
-    """Work out a missing row's label, which a coin decides, as often as told."""
+def reconstruct(
+    survey: Survey, examples: Examples, *, trials: int, seed: int, in_order: bool = False
+) -> Reconstruction:
+    """Work out a missing row's label, which a coin decides, as often as told.
+
+    `in_order`: shuffled reports come from a shuffler that did not shuffle.
+    """
     generator = np.random.default_rng(seed)
     randomness = SimulatedRandomness(np.random.SeedSequence(seed))
     right, widths = 0.0, []
@@ -98,7 +103,9 @@ def reconstruct(survey: Survey, examples: Examples, *, trials: int, seed: int) -
         truth = Examples(labels, examples.scores)
         known = truth.rows(np.delete(np.arange(len(truth)), missing))
         score = float(truth.scores[missing])
-        if survey.is_local:
+        if survey.privacy is Privacy.SHUFFLED and not in_order:
+            towards, width = _mixed(survey, truth, known, score, randomness), 1.0
+        elif survey.is_local:
             towards = _own_report(survey, score, label, randomness)
             width = 1.0
         else:
@@ -166,6 +173,30 @@ def counts_between(histogram: ScoreHistogram, examples: Examples) -> FloatArray:
 def _open(histogram: ScoreHistogram) -> FloatArray:
     """Edges for cells (lo, hi], where numpy's are [lo, hi)."""
     return np.concatenate([[-1.0], np.nextafter(histogram.edges[1:], 2.0)])
+
+
+def _mixed(
+    survey: Survey,
+    truth: Examples,
+    known: Examples,
+    score: float,
+    randomness: SimulatedRandomness,
+) -> float:
+    """Log odds of label 1, up to a factor, from the sums of all reports: nobody sees whose.
+
+    Of each level, what both counters have more than the known rows let expect, over its variance.
+    """
+    tally = tally_clients(survey, cohort_of(survey, truth), randomness=randomness)
+    leaf, counts, odds = survey.grid.locate([score]), survey.grid.count(known), 0.0
+    for level, sums in enumerate(tally.per_level(survey)):
+        law, heard = survey.mechanisms[level].law(), tally.reports[level]
+        there = survey.hierarchy.at_level(counts, level) * (heard / len(truth))
+        more = sums - law.gain * there - law.offset * heard
+        variance = heard * law.variance_per_report + law.variance_per_hit * there
+        places = [int(survey.hierarchy.cell_of(leaf, level, each)[0]) for each in (0, 1)]
+        negative, positive = (more[each, at] / variance[each, at] for each, at in enumerate(places))
+        odds += law.gain * float(positive - negative)
+    return odds
 
 
 def _own_report(survey: Survey, score: float, label: int, randomness: SimulatedRandomness) -> float:

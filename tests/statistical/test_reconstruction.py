@@ -70,7 +70,16 @@ def test_no_label_is_guessed_more_often_than_epsilon_allows(
         assert found.right > 0.55
 
 
-@pytest.mark.parametrize("privacy", [each for each in Privacy if each.spends_epsilon])
+def test_the_attack_sees_a_shuffler_that_keeps_the_order() -> None:
+    """The planted twin of shuffled reports: whose report is whose can be seen."""
+    survey = survey_of(Privacy.SHUFFLED, Fraction(1), None)
+    found = reconstruct(survey, sample(), trials=TRIALS, seed=2, in_order=True)
+    assert found.right > beyond(TRIALS, most_right(survey))
+
+
+@pytest.mark.parametrize(
+    "privacy", [each for each in Privacy if each.spends_epsilon and each is not Privacy.SHUFFLED]
+)
 def test_the_attack_sees_noise_of_an_eighth_of_what_is_promised(privacy: Privacy) -> None:
     """The planted twin: epsilon 8 where 1 was promised."""
     found = reconstruct(survey_of(privacy, Fraction(8), None), sample(), trials=TRIALS, seed=2)
