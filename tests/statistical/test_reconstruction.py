@@ -72,8 +72,13 @@ def test_no_label_is_guessed_more_often_than_epsilon_allows(
 
 def test_the_attack_sees_a_shuffler_that_keeps_the_order() -> None:
     """The planted twin of shuffled reports: whose report is whose can be seen."""
-    survey = survey_of(Privacy.SHUFFLED, Fraction(1), None)
-    found = reconstruct(survey, sample(), trials=TRIALS, seed=2, in_order=True)
+    one = sample()
+    many = Examples(np.tile(one.labels, 20), np.tile(one.scores, 20))
+    request = SurveyRequest(
+        privacy=Privacy.SHUFFLED, epsilon=Fraction(1), clients=len(many), dropouts=Fraction(0)
+    )
+    survey = design_survey(replace(request, height=1, fanout=8)).survey
+    found = reconstruct(survey, many, trials=TRIALS, seed=2, in_order=True)
     assert found.right > beyond(TRIALS, most_right(survey))
 
 
