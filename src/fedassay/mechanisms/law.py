@@ -311,7 +311,8 @@ class Guarantee:
     def _cells(self) -> str:
         if not self.smallest_cell:
             return ""
-        return f" No count below {self.smallest_cell:,} of either label is published."
+        fewest = f"{self.smallest_cell:,}"
+        return f" No count below {fewest} of either label is published but where nobody is."
 
     @property
     def _towards(self) -> str:
