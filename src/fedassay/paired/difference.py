@@ -187,8 +187,10 @@ class PairReader:
             fine = tuple(metric_gradient(each, metric) for each in self._fine)
         else:
             fine = tuple(
-                np.repeat(own, each.buckets // own.shape[1], axis=1)
-                for own, each in zip(cells, self._fine, strict=True)
+                own[:, _groups(each, whole.edges)]
+                for own, each, whole in zip(
+                    cells, self._fine, (self.pair.first, self.pair.second), strict=True
+                )
             )
         variance = 0.0
         for label in (0, 1):
@@ -211,9 +213,15 @@ def refined(histogram: ScoreHistogram) -> ScoreHistogram:
     if pieces == 1 or not histogram.smooth:
         return histogram
     edges, counts = histogram.refined(pieces)
-    return ScoreHistogram(edges, counts, smooth=False)
+    # A bucket may have too few numbers inside to be cut at: it stays whole.
+    is_cut = (np.diff(edges) > 0.0).reshape(-1, pieces).all(axis=1)
+    starts = np.flatnonzero(is_cut[:, None] | (np.arange(pieces) == 0))
+    return ScoreHistogram(
+        np.append(edges[starts], edges[-1]),
+        np.add.reduceat(counts, starts, axis=1),
+        smooth=False,
+    )
 
 
 def _groups(fine: ScoreHistogram, edges: FloatArray) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    middle = 0.5 * (fine.edges[1:] + fine.edges[:-1])
-    return np.searchsorted(edges, middle, side="left").astype(np.int64) - 1
+    return np.searchsorted(edges, fine.edges[1:], side="left").astype(np.int64) - 1
