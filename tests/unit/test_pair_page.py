@@ -93,6 +93,21 @@ def test_without_positives_what_can_be_said_is_and_the_rest_says_why() -> None:
     assert old == pytest.approx((FIRST[LABELS == 0] <= 0.5).mean(), abs=1e-3)
 
 
+def test_where_there_is_nothing_but_noise_nothing_is_drawn() -> None:
+    found = fedassay.simulate(
+        LABELS[:60],
+        {"old": FIRST[:60], "new": SECOND[:60]},
+        privacy="distributed",
+        epsilon=0.001,
+        seed=0,
+        thresholds=(0.5,),
+    )
+    assert not any(each.is_available for each in found.differences().values())
+    page = pair_page(found)
+    assert 'id="paired-differences"' not in page
+    assert "cannot be compared" in page
+
+
 def test_a_threshold_at_which_no_joint_cell_ends_has_no_table() -> None:
     page = pair_page(replace(FOUND, thresholds=(0.123456,)))
     (shown,) = re.findall(r'<section id="reclassification".*?</section>', page, re.DOTALL)
