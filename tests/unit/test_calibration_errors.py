@@ -69,9 +69,7 @@ def test_a_population_gives_preset_default_and_raw_scores() -> None:
 
 
 def test_where_there_is_noise_no_curve_of_rows_is_drawn_again() -> None:
-    points = calibration_errors.by_clients(
-        too_high(), LOCAL, 200, SMALL, np.random.default_rng(3)
-    )
+    points = calibration_errors.by_clients(too_high(), LOCAL, 200, SMALL, np.random.default_rng(3))
     assert [point.curve for point in points] == [LOCAL.name, f"{LOCAL.name}: default"]
 
 

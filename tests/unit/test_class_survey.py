@@ -141,7 +141,7 @@ def test_a_unit_answers_all_parts_or_exactly_one() -> None:
 
 def test_a_shuffler_has_no_crowd_for_parts_that_are_asked_one_by_one() -> None:
     asked = request(Privacy.SHUFFLED)
-    with pytest.raises(SettingInvalid, match="found shuffled privacy. Choose another model"):
+    with pytest.raises(SettingInvalid, match="found shuffled privacy"):
         build_part(asked, PartKind.TOP, GRID, share=Fraction(1, 5), drawn=True, about="top")
     with pytest.raises(SettingInvalid):
         design_classes(asked, NAMES)

@@ -60,7 +60,9 @@ def divided(data: bytes) -> tuple[Header, list[bytes]]:
     return header, parts
 
 
-def sealed(header: Header, parts: list[bytes], *, version: int = 1, zeros: bytes = bytes(3)) -> bytes:
+def sealed(
+    header: Header, parts: list[bytes], *, version: int = 1, zeros: bytes = bytes(3)
+) -> bytes:
     """The same file from its pieces, with a checksum that fits."""
     text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
     content = START.pack(b"FACT", version, zeros, len(text)) + text + b"".join(parts)

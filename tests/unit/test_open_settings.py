@@ -49,8 +49,9 @@ def test_a_shuffled_question_says_how_large_its_crowd_is() -> None:
     asked = SurveyRequest(privacy=Privacy.SHUFFLED, epsilon=Fraction(1))
     with pytest.raises(SettingInvalid, match="found neither minimum_reports nor clients"):
         check_request(asked)
-    for known in ({"minimum_reports": 500}, {"clients": 500}, {"examples": 500}):
-        check_request(replace(asked, **known))
+    check_request(replace(asked, minimum_reports=500))
+    check_request(replace(asked, clients=500))
+    check_request(replace(asked, examples=500))
 
 
 def test_clients_are_counted_with_exact_sums_though_a_height_was_asked_for() -> None:

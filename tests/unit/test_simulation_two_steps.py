@@ -11,6 +11,8 @@ from scipy import stats
 import fedassay
 from fedassay import Examples, Privacy, Survey, SurveyRequest
 from fedassay.assessment import Assessment
+from fedassay.cli.outputs import Voice
+from fedassay.cli.simulate_output import print_results
 from fedassay.decoding import DecodeOptions
 from fedassay.errors import SettingInvalid
 from fedassay.examples import ScoredClients
@@ -21,8 +23,6 @@ from fedassay.planning.search import SurveyDesign, design_survey
 from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation import two_steps
 from fedassay.simulation.result import simulated_assessment
-from fedassay.cli.outputs import Voice
-from fedassay.cli.simulate_output import print_results
 from fedassay.simulation.two_steps import assess_cohort, split_steps, stood_alone
 from fedassay.survey_steps import FirstOfTwo, SecondOfTwo
 from tests.laws import FALSE_ALARM

@@ -220,7 +220,7 @@ def test_a_note_of_something_else_than_files_is_read_again(run: Run) -> None:
 
 
 def test_sums_that_are_full_take_the_reports_for_which_there_is_room(run: Run) -> None:
-    """One cell of the leaves has room for one report more; five came for it, and five for others."""
+    """One cell has room for one report more; five came for it, and five for another."""
     survey = local_survey(cells=9, fanouts=(3, 3), kinds="grr grr")
     full = np.zeros(survey.hierarchy.width, dtype=np.int64)
     place = survey.hierarchy.width - 2 * 9

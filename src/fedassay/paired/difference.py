@@ -214,8 +214,8 @@ def refined(histogram: ScoreHistogram) -> ScoreHistogram:
         return histogram
     edges, counts = histogram.refined(pieces)
     # A bucket may have too few numbers inside to be cut at: it stays whole.
-    is_cut = (np.diff(edges) > 0.0).reshape(-1, pieces).all(axis=1)
-    starts = np.flatnonzero(is_cut[:, None] | (np.arange(pieces) == 0))
+    is_cut = np.diff(edges).reshape(-1, pieces).min(axis=1) > 0.0
+    starts = np.flatnonzero(is_cut[:, np.newaxis] | (np.arange(pieces) == 0))
     return ScoreHistogram(
         np.append(edges[starts], edges[-1]),
         np.add.reduceat(counts, starts, axis=1),
