@@ -186,11 +186,10 @@ class PairReader:
         if metric in SMOOTH:
             fine = tuple(metric_gradient(each, metric) for each in self._fine)
         else:
+            whole = (self.pair.first, self.pair.second)
             fine = tuple(
-                own[:, _groups(each, whole.edges)]
-                for own, each, whole in zip(
-                    cells, self._fine, (self.pair.first, self.pair.second), strict=True
-                )
+                own[:, _groups(each, of.edges)]
+                for own, each, of in zip(cells, self._fine, whole, strict=True)
             )
         variance = 0.0
         for label in (0, 1):
