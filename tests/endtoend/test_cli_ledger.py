@@ -393,3 +393,4 @@ def test_a_shuffled_survey_charges_a_delta_that_is_shown_beside_the_budgets(run:
     assert f"{float(delta):g} of 0.001" in run("ledger", "show", "ledger.db")[1]
     (balance,) = json.loads(run("ledger", "show", "ledger.db", "--json")[1])["balances"]
     assert Fraction(balance["spent_delta"]) == delta
+    assert f"({epsilon}, {float(delta):g})" in run("ledger", "history", "ledger.db")[1]

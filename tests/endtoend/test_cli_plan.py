@@ -119,6 +119,27 @@ def test_what_classes_and_overlapping_attributes_cost_is_said(run: Run) -> None:
     check_refused(run(*asked, "--groups", "F,M", "--paired"))
 
 
+def test_one_attribute_has_nothing_to_be_joined_with(run: Run) -> None:
+    asked = ("plan", "--privacy", "distributed", "--epsilon", 1, "--clients", 20_000)
+    both = run(*asked, "--groups", "F,M", "--groups", "young,old")
+    assert "all joined into one" in both.out
+    assert "Overlapping attributes cost epsilon each" in both.out
+    one = run(*asked, "--groups", "F,M")
+    assert one.code == 0, one.err
+    assert "one epsilon serves all its groups" in " ".join(one.out.split())
+    assert "joined" not in one.out
+    assert "Overlapping" not in one.out
+    assert json.loads(run(*asked, "--groups", "F,M", "--json").out)["joined"] is None
+
+
+def test_where_nothing_can_be_told_no_difference_is_promised(run: Run) -> None:
+    few = ("plan", "--privacy", "local", "--epsilon", "1/10", "--clients", 20, *KNOWN)
+    content = json.loads(run(*few, "--json").out)
+    assert content["detectable"]["different_clients"] is None
+    assert not content["enough"]
+    assert "Two models are told apart" not in run(*few).out
+
+
 def test_a_budget_is_split_over_months_and_delays_are_told(run: Run) -> None:
     asked = ("--privacy", "distributed", "--epsilon", 6, "--clients", 5000, *KNOWN)
     found = run("plan", *asked, "--track", "months=12", "--shift", -0.02, "--json")

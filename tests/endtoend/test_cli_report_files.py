@@ -196,3 +196,16 @@ def test_a_damaged_assessment_is_refused_and_left_alone(
         check_refused(run("tally", survey_file, *reports, "-o", path), "FileInvalid")
         check_refused(run("show", path), "FileInvalid")
         assert path.read_text() == text
+
+
+def test_a_page_is_about_the_thresholds_that_are_asked_for(
+    run: Run, assessment_file: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.html"
+    asked = ("report", assessment_file, "-o", page)
+    made = run(*asked, "--threshold", 0.37, "--threshold", 0.37)
+    assert made.code == 0, made.err
+    assert "at 0.37" in page.read_text()
+    assert run(*asked, "--force").code == 0
+    assert "at 0.37" not in page.read_text()
+    check_refused(run(*asked, "--force", "--threshold", 7))

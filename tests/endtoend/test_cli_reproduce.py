@@ -94,3 +94,17 @@ def test_an_interrupted_run_says_that_what_is_finished_is_kept(
     again = run("reproduce", "table2", "auc", "--quick", "--data", data, "--out", out)
     assert again.code == 0
     assert (out / "auc.json").exists()
+
+
+def test_a_run_says_what_is_kept_and_quiet_says_nothing(run: Run, tmp_path: Path) -> None:
+    data, out = table(tmp_path, 1_500), tmp_path / "out"
+    asked = ("reproduce", "auc", "--quick", "--data", data, "--out", out)
+    quiet = run(*asked, "--quiet")
+    assert (quiet.code, quiet.out, quiet.err) == (0, "", "")
+    points = json.loads((out / "auc.json").read_text())["points"]
+    one, *_ = sorted((out / "parts").iterdir())
+    one.unlink()
+    again = run(*asked, "--force")
+    assert again.code == 0, again.err
+    assert "auc: 2 of 3 parts were finished before and are kept" in again.err
+    assert json.loads((out / "auc.json").read_text())["points"] == points

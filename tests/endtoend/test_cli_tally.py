@@ -1,6 +1,7 @@
 """Reports, tallies and assessments as their owners handle them on the command line."""
 
 import json
+import re
 import stat
 import sys
 from collections.abc import Callable
@@ -13,13 +14,19 @@ import pytest
 
 from fedassay.cli import main
 from fedassay.client import make_answer
+from fedassay.engines import report_files
+from fedassay.engines.bulk_tally import BulkBuilder
+from fedassay.engines.report_files import collect
 from fedassay.examples import Examples
 from fedassay.randomness import SystemRandomness
 from fedassay.survey import Survey
 from fedassay.survey_json import load_survey
+from fedassay.tally import Tally
 from fedassay.tally_file import KeptTally, State
 from fedassay.wire import encode
+from tests.singles import as_bytes, made
 from tests.surveys import local_survey, report_of, small_survey
+from tests.unit.test_unfinished import Stopped, Stopping
 
 SECURE = small_survey(4, minimum_reports=2)
 
@@ -151,6 +158,27 @@ def test_an_assessment_whose_tally_is_elsewhere_is_not_replaced(run: Run) -> Non
     refused(run("tally", "secure.json", "s2.fa", "s3.fa", "-o", "a.json"), "--from")
     assert Path("a.json").read_bytes() == before
     assert run("tally", "secure.json", "--from", "kept.tally", "-o", "a.json").code == 0
+
+
+def test_a_run_that_was_stopped_goes_on_and_says_so(run: Run) -> None:
+    """A run stopped when it had written two parts of a hundred reports each."""
+    survey, place, inbox = local_survey(), Path("study.tally"), Path("many.fa")
+    sent = made(survey, 600)
+    inbox.write_bytes(as_bytes(sent))
+    builder = BulkBuilder(Tally.zero(survey), survey)
+    unfinished = Stopping(place, builder, every=100)
+    unfinished.stop_after = 2
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(report_files, "READ_BYTES", 5000)
+        with pytest.raises(Stopped):
+            collect(builder, [inbox], unfinished=unfinished)
+    assert not place.exists()
+    result = run("tally", "local.json", inbox, "--collect", place)
+    assert result.code == 0, result.err
+    (resumed,) = re.findall(r"Went on after ([0-9]+) reports that an interrupted", result.text)
+    assert 200 <= int(resumed) < 600
+    assert KeptTally.load(place).tally == Tally.of(survey, sent)
+    assert not Path("study.tally.parts").exists()
 
 
 def test_a_tally_of_nothing_writes_no_file(run: Run) -> None:

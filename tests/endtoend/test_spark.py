@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,13 +36,14 @@ from fedassay.errors import (
     ScoreOutOfRange,
     SettingInvalid,
 )
+from fedassay.mechanisms import Unit, UnitKind
 from fedassay.tables import parts
 from fedassay.tables.columns import Columns
 from fedassay.tables.sql import counts_query
 from tests.blocks import read_blocks
 from tests.contract.test_engines import counters_by_hand
 from tests.program import Run, check_refused
-from tests.surveys import flat_survey, local_pair, small_survey
+from tests.surveys import flat_survey, local_pair, local_survey, small_survey
 from tests.tables import ROOT, Table
 from tests.unit.test_sql import GRIDS, by_brute_force, rows_on
 
@@ -104,6 +106,31 @@ def test_sql_frames_tables_and_files_count_as_brute_force_does(
     others = ("scored", path.as_uri(), [str(path)]) if name == "uneven" else ()
     for data in (frame, path, *others):
         assert by_place(spark.count_spark(survey, data, columns)) == expected
+
+
+def test_a_frame_does_not_say_whose_rows_it_counts(session: "SparkSession") -> None:
+    survey = replace(local_survey(cells=4), unit=Unit(UnitKind.PATIENT, 3))
+    frame = session.createDataFrame([(0.25, 0, "p1"), (0.75, 1, "p1")], ["score", "label", "id"])
+    with pytest.raises(SettingInvalid, match="counts do not say whose rows they are"):
+        spark.count_spark(survey, frame, Columns(patient="id"))
+
+
+@pytest.mark.parametrize("more", [{}, {"PYSPARK_SUBMIT_ARGS": "--master local[1] pyspark-shell"}])
+def test_without_java_one_line_says_what_to_install(tmp_path: Path, more: dict[str, str]) -> None:
+    pytest.importorskip("pyspark", reason="PySpark comes with the group test")
+    small_survey().save(tmp_path / "survey.json")
+    (tmp_path / "rows.csv").write_text("score,label\n0.25,0\n0.75,1\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "fedassay", "answer", "survey.json", "rows.csv", "-o", "a.fa",
+         "--engine", "spark", "--exact-sums", "--smallest-cell", "0"],
+        capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path,
+        env=os.environ | {"JAVA_HOME": str(tmp_path / "nowhere")} | more,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "EngineFailed: Spark must be able to start Java" in done.stderr
+    assert "default-jre-headless" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "a.fa").exists()
 
 
 def test_workers_on_this_machine_are_of_the_python_that_asks(session: "SparkSession") -> None:

@@ -12,6 +12,7 @@ from fedassay.classes.answers import PartDraw, answer_classes, check_class_polic
 from fedassay.classes.class_survey import ClassDesign, ClassSurvey
 from fedassay.classes.class_tally import ClassTallyBuilder, KeptClassTally
 from fedassay.classes.design import design_classes
+from fedassay.classes.encodings import PartKind
 from fedassay.classes.survey_file import (
     class_fingerprint,
     class_survey_from_json,
@@ -139,6 +140,41 @@ def test_a_survey_that_a_stranger_changed_is_refused() -> None:
     for change in changes:
         with pytest.raises(FileInvalid):
             class_survey_from_json({**content, **change})
+
+
+@pytest.mark.parametrize("parts", ["all", [], [{}] * 3, [{}] * 1004])
+def test_a_survey_of_classes_lists_its_parts(parts: object) -> None:
+    """Three classes have four parts at least, a thousand have 1,003 at most."""
+    with pytest.raises(FileInvalid, match='"parts" lists the surveys of all classes'):
+        class_survey_from_json({**class_survey_json(EVERY), "parts": parts})
+
+
+def test_what_is_the_same_in_other_words_has_no_second_fingerprint() -> None:
+    content = class_survey_json(DRAWN)
+    first, *others = content["parts"]
+    share = Fraction(first["client_fraction"])
+    assert share < 1
+    longer = f"{2 * share.numerator}/{2 * share.denominator}"
+    same = {**content, "parts": [{**first, "client_fraction": longer}, *others]}
+    with pytest.raises(FileInvalid, match="says everything in one way"):
+        class_survey_from_json(same)
+
+
+def test_very_many_classes_have_no_confusion_matrix_and_their_survey_reads_back() -> None:
+    names = tuple(f"c{number}" for number in range(256))
+    survey = design_classes(SurveyRequest(clients=20, examples=6000), names)
+    assert PartKind.CONFUSION not in {part.kind for part in survey.parts}
+    assert class_survey_from_json(class_survey_json(survey)) == survey
+
+
+def test_a_part_that_no_row_draws_is_not_answered() -> None:
+    """Two rows draw two of five parts at most."""
+    made = answer_classes(
+        LOCAL, ROWS.rows(np.arange(2)), randomness=SystemRandomness(), policy=ClientPolicy()
+    )
+    assert len(LOCAL.parts) > 2
+    assert made.reports == 2
+    assert len({message.fingerprint for message in made.messages}) <= 2
 
 
 def test_a_tally_counts_each_report_once_and_is_released_whole(tmp_path: Path) -> None:

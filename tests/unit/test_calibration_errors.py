@@ -19,7 +19,7 @@ from fedassay.reproduction.findings import Curves
 from fedassay.reproduction.pages import page, slope
 from fedassay.reproduction.plots import draw
 from fedassay.reproduction.results import Point, points_of
-from fedassay.reproduction.settings import QUICK, SECURE
+from fedassay.reproduction.settings import LOCAL, QUICK, SECURE
 
 SMALL = replace(QUICK, bins=(5, 20), repetitions=2, rows=None)
 
@@ -66,6 +66,11 @@ def test_a_population_gives_preset_default_and_raw_scores() -> None:
         calibration_errors.ISOTONIC,
     ]
     assert all(point.mean < raw.mean for point in others)
+
+
+def test_where_there_is_noise_no_curve_of_rows_is_drawn_again() -> None:
+    points = calibration_errors.by_clients(too_high(), LOCAL, 200, SMALL, np.random.default_rng(3))
+    assert [point.curve for point in points] == [LOCAL.name, f"{LOCAL.name}: default"]
 
 
 def test_the_weight_of_bbqs_heaviest_binning_is_in_the_file_and_not_in_the_picture(

@@ -139,6 +139,14 @@ def test_a_unit_answers_all_parts_or_exactly_one() -> None:
         replace(survey, parts=some)
 
 
+def test_a_shuffler_has_no_crowd_for_parts_that_are_asked_one_by_one() -> None:
+    asked = request(Privacy.SHUFFLED)
+    with pytest.raises(SettingInvalid, match="found shuffled privacy"):
+        build_part(asked, PartKind.TOP, GRID, share=Fraction(1, 5), drawn=True, about="top")
+    with pytest.raises(SettingInvalid):
+        design_classes(asked, NAMES)
+
+
 def test_reports_of_one_part_do_not_count_in_another() -> None:
     for asked in (request(Privacy.LOCAL), SurveyRequest(clients=5000)):
         survey = design_classes(asked, NAMES)

@@ -9,11 +9,11 @@ import pytest
 from fedassay.errors import SettingInvalid
 from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy
-from fedassay.mechanisms import Privacy, RandomizedResponse, Unit, UnitKind
+from fedassay.mechanisms import Privacy, RandomizedResponse, UnaryEncoding, Unit, UnitKind
 from fedassay.planning.candidates import PLAIN, candidate_surveys
 from fedassay.planning.crowd import fewest_on_a_level, shuffled_survey
 from fedassay.planning.oracle import mean_variance, oracle_for
-from fedassay.planning.request import Steps, SurveyRequest
+from fedassay.planning.request import Preset, Steps, SurveyRequest
 
 HALF = Fraction(1, 2)
 ASKED = SurveyRequest(privacy=Privacy.SHUFFLED, epsilon=Fraction(1), clients=4000)
@@ -51,6 +51,18 @@ def test_the_largest_local_epsilon_is_a_cap_and_the_better_oracle_is_taken() -> 
     few = shuffled_survey(replace(ASKED, clients=400), grid, flat, (Fraction(1),)).mechanisms[0]
     assert isinstance(few, RandomizedResponse)
     assert mean_variance(few, 4) < mean_variance(oracle_for(Fraction(1), 4, allow_empty=False), 4)
+
+
+def test_the_papers_surveys_use_its_unary_encoding_though_another_is_better() -> None:
+    grid, flat, few = Grid.uniform(4), Hierarchy.flat(4), replace(ASKED, clients=400)
+    best = shuffled_survey(few, grid, flat, (Fraction(1),)).mechanisms[0]
+    papers = shuffled_survey(replace(few, preset=Preset.PAPER), grid, flat, (Fraction(1),))
+    (mechanism,) = papers.mechanisms
+    assert isinstance(best, RandomizedResponse)
+    assert isinstance(mechanism, UnaryEncoding)
+    assert mean_variance(best, 4) < mean_variance(mechanism, 4)
+    assert papers.shuffled is not None
+    assert papers.shuffled.is_kept(mechanism, 360)
 
 
 def test_levels_that_cannot_get_the_minimum_are_not_tried() -> None:

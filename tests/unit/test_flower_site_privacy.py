@@ -14,10 +14,11 @@ from examples.four_hospitals.hospitals import open_hospital, share_roster
 
 from fedassay import Polya
 from fedassay.engines.flower import conversation
+from fedassay.engines.flower.participant import read_survey
 from fedassay.engines.flower.records import Declined
 from fedassay.engines.flower.run import federate
 from fedassay.engines.flower.site import Site
-from fedassay.errors import RoundAborted, SettingInvalid
+from fedassay.errors import RoundAborted, SettingInvalid, SurveyRefused
 from fedassay.files import canonical
 from tests.clock import Clock
 from tests.flowergrid import InProcessGrid
@@ -32,6 +33,8 @@ from tests.hospitals import (
     rows,
     settings,
 )
+from tests.surveys import small_survey
+from tests.unit.test_shuffler import shuffled_survey
 
 ASKED: dict[str, str | int] = {
     "privacy": "site", "epsilon": "1", "minimum_reports": 0, "height": 1, "fanout": 16,
@@ -158,3 +161,10 @@ def test_a_site_limits_its_patients_before_it_counts(folder: Path) -> None:
     assert counts.sum() == np.minimum(np.bincount(patients), 2).sum()
     with pytest.raises(SettingInvalid, match=r"\(--patient COL\)"):
         Site.from_config(hospital.config).rows(asked)
+
+
+def test_a_site_refuses_a_survey_whose_reports_need_a_shuffler() -> None:
+    with pytest.raises(SurveyRefused, match="no shuffler between them and the server"):
+        read_survey(canonical(shuffled_survey().to_json()))
+    other = small_survey()
+    assert read_survey(canonical(other.to_json())).fingerprint == other.fingerprint

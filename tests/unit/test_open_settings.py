@@ -1,12 +1,13 @@
 """A question as it is asked under every privacy model, whatever goes with one of them only."""
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import pytest
 
 from fedassay import Privacy, SurveyRequest
-from fedassay.errors import TargetImpossible
+from fedassay.errors import SettingInvalid, TargetImpossible
 from fedassay.planning.open_settings import check_request, under_privacy
 from fedassay.planning.request import LevelChoice, Preset, Steps
 from fedassay.planning.solve import Target, epsilon_needed
@@ -42,6 +43,15 @@ def test_every_question_can_be_asked_under_every_privacy_model(
         if privacy.spends_epsilon and request.epsilon is not None:
             assert other.epsilon == Fraction(1, 3)
         assert other.height == request.height
+
+
+def test_a_shuffled_question_says_how_large_its_crowd_is() -> None:
+    asked = SurveyRequest(privacy=Privacy.SHUFFLED, epsilon=Fraction(1))
+    with pytest.raises(SettingInvalid, match="found neither minimum_reports nor clients"):
+        check_request(asked)
+    check_request(replace(asked, minimum_reports=500))
+    check_request(replace(asked, clients=500))
+    check_request(replace(asked, examples=500))
 
 
 def test_clients_are_counted_with_exact_sums_though_a_height_was_asked_for() -> None:

@@ -1,13 +1,16 @@
 """The page about two models on the same rows: which figure stands where."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import fedassay
 from fedassay.errors import SettingInvalid
 from fedassay.report.pair_page import pair_page
+from fedassay.simulation.pairs import SimulatedPair
 from tests.unit.test_paired import scored
 
 LABELS, FIRST, SECOND = scored(4_000, 1)
@@ -63,6 +66,53 @@ def test_models_alike_cannot_be_told_apart_in_words() -> None:
     same = fedassay.simulate(labels, {"a": first, "b": second}, seed=0)
     assert "a and b cannot be told apart in ROC AUC" in pair_page(same)
     assert "old is above new in ROC AUC" in PAGE
+
+
+def without_positives() -> SimulatedPair:
+    """What a federation finds in which no client has a positive."""
+    found = fedassay.simulate(
+        LABELS, {"old": FIRST, "new": SECOND}, seed=0, thresholds=(0.5,), smallest_cell=0
+    )
+    levels = [np.stack([each[0], 0 * each[1]]) for each in found.tally.per_level(found.survey)]
+    counters = np.concatenate([each.ravel() for each in levels])
+    return replace(found, tally=replace(found.tally, counters=counters))
+
+
+def test_without_positives_what_can_be_said_is_and_the_rest_says_why() -> None:
+    found = without_positives()
+    page = pair_page(found)
+    lacking = "there must be positives to divide by; the tally has 0"
+    assert f"ROC AUC cannot be compared: {lacking}" in page
+    assert f"There are no curves: {lacking}" in page
+    assert 'id="roc-both"' not in page
+    shown = cells(page, "differences", "ROC AUC")
+    assert shown[2:] == ["not enough data", "–"]
+    # Half the rows are left, of which specificity speaks; it is drawn beside what else there is.
+    assert 'id="paired-differences"' in page
+    old = float(cells(page, "differences", "Specificity at 0.5")[0])
+    assert old == pytest.approx((FIRST[LABELS == 0] <= 0.5).mean(), abs=1e-3)
+
+
+def test_where_there_is_nothing_but_noise_nothing_is_drawn() -> None:
+    found = fedassay.simulate(
+        LABELS[:60],
+        {"old": FIRST[:60], "new": SECOND[:60]},
+        privacy="distributed",
+        epsilon=0.001,
+        seed=0,
+        thresholds=(0.5,),
+    )
+    assert not any(each.is_available for each in found.differences().values())
+    page = pair_page(found)
+    assert 'id="paired-differences"' not in page
+    assert "cannot be compared" in page
+
+
+def test_a_threshold_at_which_no_joint_cell_ends_has_no_table() -> None:
+    page = pair_page(replace(FOUND, thresholds=(0.123456,)))
+    (shown,) = re.findall(r'<section id="reclassification".*?</section>', page, re.DOTALL)
+    assert "At 0.123456: no joint cell ends at 0.123456 for both models" in shown
+    assert "<table" not in shown
 
 
 def test_an_assessment_file_of_two_models_has_a_page_too(tmp_path: Path) -> None:

@@ -68,6 +68,23 @@ def test_the_area_difference_and_its_error_are_delongs_on_rows(seed: int, smalle
     assert difference.noise_sd == 0.0
 
 
+def test_scores_of_few_rows_that_have_cells_of_their_own_have_delongs_error_too() -> None:
+    """Such cells end so near to each other that hardly a number lies between to cut them at."""
+    labels, first, second = scored(1_000, 1)
+    found = fedassay.simulate(
+        labels, {"a": first, "b": second}, smallest_cell=0, seed=0, thresholds=(0.5,)
+    )
+    assert np.diff(found.histogram("a").edges).min() < 1e-15
+    value, error = delong(labels, first, second)
+    differences = found.differences()
+    assert differences["roc_auc"].value == pytest.approx(value, abs=2e-3)
+    assert differences["roc_auc"].sampling_sd == pytest.approx(error, rel=0.03)
+    right = ((first > 0.5) == labels) * 1.0 - ((second > 0.5) == labels)
+    assert differences["accuracy@0.5"].sampling_sd == pytest.approx(
+        right.std(ddof=1) / np.sqrt(len(right)), rel=0.02
+    )
+
+
 def test_errors_at_a_threshold_are_those_of_rows() -> None:
     labels, first, second = scored(20_000, 3)
     found = fedassay.simulate(labels, {"a": first, "b": second}, smallest_cell=0, seed=0)

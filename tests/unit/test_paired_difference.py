@@ -69,6 +69,16 @@ def test_buckets_that_are_fine_or_lumpy_are_read_as_they_are() -> None:
     assert coarse.counts.sum(axis=1) == pytest.approx([4.0, 4.0])
 
 
+def test_a_bucket_between_neighbouring_numbers_stays_whole() -> None:
+    edges = np.array([0.0, 0.25, np.nextafter(0.25, 1.0), 1.0])
+    cut = refined(ScoreHistogram(edges, np.array([[4.0, 9.0, 12.0], [2.0, 5.0, 3.0]])))
+    pieces = (cut.buckets - 1) // 2
+    assert cut.edges[[0, pieces, pieces + 1, -1]].tolist() == edges.tolist()
+    assert cut.counts[:, pieces].tolist() == [9.0, 5.0]
+    assert cut.counts[:, :pieces].sum(axis=1) == pytest.approx([4.0, 2.0])
+    assert cut.counts[:, pieces + 1 :].sum(axis=1) == pytest.approx([12.0, 3.0])
+
+
 def test_joint_counts_that_noise_took_below_nothing_tell_nothing() -> None:
     axis = Axis.of(np.array([3.0, 5.0]), np.array([0, 1]))
     assert Dependence.of(axis, axis, np.array([[1.0, -2.0], [-1.0, 1.0]])).rho == 0.0

@@ -1,5 +1,6 @@
 """How a pipeline's errors follow from those of its surveys."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -8,7 +9,14 @@ from scipy.stats import norm
 
 from fedassay import Privacy, SurveyRequest
 from fedassay.planning.forecast import forecast_one, model_for
-from fedassay.planning.pipeline import PipelineStep, _error, _Errors, _splits, plan_pipeline
+from fedassay.planning.pipeline import (
+    PipelineStep,
+    _error,
+    _Errors,
+    _splits,
+    _Splitter,
+    plan_pipeline,
+)
 
 # Two-sided at 5 %, seen in 80 of 100.
 REACH = float(norm.ppf(0.975) + norm.ppf(0.8))
@@ -45,6 +53,23 @@ def test_monitoring_is_compared_with_the_evaluation_before_it() -> None:
     )
     assert first < second
     assert plan.stages[1].error == pytest.approx(REACH * float(np.hypot(first, second)))
+
+
+def test_boundaries_lost_in_noise_leave_the_later_surveys_as_they_were() -> None:
+    """Of one class nothing is left, so that the next survey knows no more than the first did."""
+    few = SurveyRequest(privacy=Privacy.DISTRIBUTED, epsilon=Fraction(1, 1000), clients=20)
+    many = replace(few, epsilon=Fraction(4), clients=100_000)
+    for request, learns in ((few, False), (many, True)):
+        later = []
+        for seed in range(4):
+            splitter = _Splitter(request, "roc_auc", np.random.default_rng(seed), lambda _: None)
+            _, error, after = splitter.after_boundaries(Fraction(1, 4))
+            assert error > 0.0
+            later.append(after)
+        if learns:
+            assert all(each.reference is not None for each in later)
+        else:
+            assert any(each == request for each in later)
 
 
 @pytest.mark.parametrize("parts", [0, 1, 2, 3])

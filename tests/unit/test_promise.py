@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import fedassay
 from fedassay import Grid, Hierarchy, Polya, Survey, SystemRandomness
 from fedassay.cli.app import app
 from fedassay.client import CEILING, OPEN_POLICY, ClientPolicy, most_cells
@@ -145,6 +146,25 @@ def test_the_refusal_names_the_option_that_allows_it(
     assert " ".join(option) in said
     assert run(*arguments, tmp_path / "r.fa", *option)[0] == 0
     assert (tmp_path / "r.fa").exists()
+
+
+def test_what_is_left_of_a_shuffled_report_alone_is_allowed_by_its_own_option(
+    tmp_path: Path,
+) -> None:
+    survey = fedassay.new_survey(privacy="shuffled", epsilon=1, clients=20_000, height=2)
+    local = survey.local_epsilon
+    assert local is not None
+    assert 2 < local <= 5
+    survey.save(tmp_path / "survey.json")
+    (tmp_path / "scores.csv").write_text("score,label\n0.5,1\n")
+    asked = ("answer", tmp_path / "survey.json", tmp_path / "scores.csv", "--client-id", "a", "-o",
+             tmp_path / "r.fa", "--largest-local")  # fmt: skip
+    code, said = run(*asked, "2")
+    assert code != 0
+    assert "if shuffler and collector collude" in said
+    assert f"Or answer it knowingly: --largest-local {local}." in said
+    assert "--largest-epsilon" not in said
+    assert run(*asked, str(local))[0] == 0
 
 
 def test_no_option_allows_more_than_the_ceiling(tmp_path: Path) -> None:

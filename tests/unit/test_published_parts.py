@@ -100,9 +100,81 @@ def test_a_file_with_smaller_counts_than_promised_is_refused(
         ClassAssessment.load(tmp_path / "other.json")
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"hidden": [9]},
+        {"hidden": [-1]},
+        {"together": [0, 0]},
+        {"together": [-2, 0, 0]},
+        {"counters": [20] * 17},
+    ],
+)
+def test_a_matrix_of_other_sides_than_its_survey_is_refused(
+    tmp_path: Path, change: dict[str, object]
+) -> None:
+    assessed(ROWS).save(tmp_path / "classes.json")
+    content = read_object(tmp_path / "classes.json")
+    assert isinstance(content, dict)
+    content["parts"][-1] |= change
+    write_json(tmp_path / "other.json", content)
+    with pytest.raises(FileInvalid, match="smallest cell, or hidden"):
+        ClassAssessment.load(tmp_path / "other.json")
+
+
+@pytest.mark.parametrize("parts", [None, [], "all"])
+def test_a_file_has_the_sums_of_every_part(tmp_path: Path, parts: object) -> None:
+    assessed(ROWS).save(tmp_path / "classes.json")
+    content = read_object(tmp_path / "classes.json")
+    assert isinstance(content, dict)
+    others = content["parts"][1:] if parts is None else parts
+    write_json(tmp_path / "other.json", {**content, "parts": others})
+    with pytest.raises(FileInvalid, match="the sums of every part"):
+        ClassAssessment.load(tmp_path / "other.json")
+
+
+def rare(count: int) -> ClassRows:
+    """The rows with so few of the third class."""
+    keep = np.flatnonzero((ROWS.labels != 2) | (np.cumsum(ROWS.labels == 2) <= count))
+    return ROWS.rows(keep)
+
+
+def test_a_withheld_class_is_named_in_the_file_without_a_number_and_reads_back(
+    tmp_path: Path,
+) -> None:
+    found = assessed(rare(7))
+    found.save(tmp_path / "classes.json")
+    content = read_object(tmp_path / "classes.json")
+    assert isinstance(content, dict)
+    for number, why in ((1, "another class has too few rows"), (2, "it has fewer than 20 rows")):
+        assert list(content["parts"][number]) == ["withheld"]
+        assert why in content["parts"][number]["withheld"]
+    again = ClassAssessment.load(tmp_path / "classes.json")
+    assert again.figures_json() == found.figures_json()
+    assert not again["roc_auc/2"].is_available
+    assert again["roc_auc/0"].is_available
+
+
+def test_with_hardly_a_row_right_or_wrong_there_is_no_matrix() -> None:
+    counts = np.array([[1, 40, 50], [40, 2, 45], [50, 45, 3]])
+    hidden = hidden_cells(counts, np.zeros(3, dtype=np.bool_), 10)
+    assert hidden.diagonal().all()
+    right = ROWS.rows(np.flatnonzero(ROWS.predicted == ROWS.labels))
+    wrong = ROWS.rows(np.flatnonzero(ROWS.predicted != ROWS.labels))
+    for rows in (right, wrong):
+        (confusion,) = (
+            tally
+            for part, tally in zip(
+                SURVEY.parts, published_parts(SURVEY, assessed(rows).tallies), strict=True
+            )
+            if part.kind is PartKind.CONFUSION
+        )
+        assert isinstance(confusion, NotEnoughData)
+        assert "fewer rows that are right, or that are wrong" in confusion.reason
+
+
 def test_what_a_withheld_class_would_show_no_part_shows() -> None:
-    keep = np.flatnonzero((ROWS.labels != 2) | (np.cumsum(ROWS.labels == 2) <= 7))
-    rows = ROWS.rows(keep)
+    rows = rare(7)
     found = assessed(rows)
     parts = dict(
         zip(

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -12,7 +13,7 @@ from fedassay.errors import FileInvalid, ReportMalformed, SettingInvalid, TooFew
 from fedassay.examples import Examples, ScoredClients
 from fedassay.randomness import SimulatedRandomness
 from fedassay.simulation.simulate import tally_each_client
-from fedassay.wire import encode
+from fedassay.wire import Block, encode
 from tests.unit.test_shuffler import reports, shuffled_survey
 
 
@@ -45,6 +46,20 @@ def test_an_inbox_becomes_a_batch_that_a_tally_takes(study: Path) -> None:
         study / "survey.json", sorted((study / "inbox").glob("[0-9]*.fa"))
     )
     assert by_hand.to_bytes() == (study / "batch.fa").read_bytes()
+
+
+def test_clients_of_many_rows_to_a_message_are_shuffled_once(study: Path) -> None:
+    """A message of three rows is one of its own, and counts once though it came twice."""
+    survey = shuffled_survey()
+    leaves = [one.rows for one in reports(survey, 40, first=100) if one.level == 1]
+    rows = np.concatenate(leaves[:3])
+    many = Block(survey.fingerprint, b"many" * 4, rows, 1)
+    for name in ("many.fa", "many-again.fa"):
+        (study / "inbox" / name).write_bytes(encode(many))
+    said = shuffle(study)
+    assert (said["reports"], said["repeated"], said["left_out"]) == (33, 1 + 3, 0)
+    result = fedassay.tally_answers(study / "survey.json", [study / "batch.fa"])
+    assert sum(result.tally.reports) == 33
 
 
 def test_a_second_batch_is_not_written_over_the_first(study: Path) -> None:

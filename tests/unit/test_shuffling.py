@@ -143,6 +143,14 @@ def test_one_report_alone_is_as_private_as_its_mechanism() -> None:
     assert bound >= alone
 
 
+@pytest.mark.parametrize("says_one", [True, False])
+def test_reports_that_never_depend_on_their_input_tell_nothing(says_one: bool) -> None:
+    """Only what is left out of the sums is in the bound."""
+    blanket = Blanket(Fraction(1), Fraction(1, 4), says_one)
+    for reports in (1, 2, 100):
+        assert shuffled_delta(blanket, 0.01, reports, least=1e-9) <= 1e-9
+
+
 def test_a_blanket_counted_with_too_many_reports_misses_what_batches_tell() -> None:
     mechanism, laws, reports = CASES["two cells"]
     wrong = shuffled_delta(mechanism.blanket, 0.4, 2 * reports, least=1e-9)

@@ -11,6 +11,8 @@ from scipy import stats
 import fedassay
 from fedassay import Examples, Privacy, Survey, SurveyRequest
 from fedassay.assessment import Assessment
+from fedassay.cli.outputs import Voice
+from fedassay.cli.simulate_output import print_results
 from fedassay.decoding import DecodeOptions
 from fedassay.errors import SettingInvalid
 from fedassay.examples import ScoredClients
@@ -162,7 +164,9 @@ def test_what_only_one_survey_can_keep_does_not_go_with_two(
         fedassay.simulate([0, 1] * 50, [0.2, 0.7] * 50, steps=2, **settings)
 
 
-def test_where_nobody_asked_for_two_steps_a_first_that_finds_only_noise_stands_alone() -> None:
+def test_where_nobody_asked_for_two_steps_a_first_that_finds_only_noise_stands_alone(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     first = first_shared(minimum_reports=20, total=Fraction(1, 100), epsilon=Fraction(1, 1000))
     cohort = ScoredClients(rows(20), None, 20)
     design = SurveyDesign(first, DecodeOptions(), may_stay_one=True)
@@ -173,6 +177,8 @@ def test_where_nobody_asked_for_two_steps_a_first_that_finds_only_noise_stands_a
     assert found.guarantee.sentence()
     result = simulated_assessment(design, cohort, thresholds=(), seed=0)
     assert stood_alone(found) in result.headline
+    print_results(Voice(as_json=False, quiet=False), cohort, [found.estimates()], {}, found)
+    assert stood_alone(found) in " ".join(capsys.readouterr().out.split())
 
 
 def test_only_a_choice_of_two_steps_by_the_planner_may_stay_one() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from io import BufferedReader
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fedassay import Survey, Tally
@@ -13,8 +14,11 @@ from fedassay.engines.bulk_tally import BulkBuilder
 from fedassay.engines.report_files import collect
 from fedassay.engines.single_reports import single_reports
 from fedassay.engines.unfinished import Collected, Unfinished
-from fedassay.tally_file import KeptTally
-from fedassay.wire import encode
+from fedassay.errors import FileInvalid
+from fedassay.files import read_object, write_json
+from fedassay.mechanisms.base import Rows
+from fedassay.tally_file import KeptTally, file_digest
+from fedassay.wire import Block, encode
 from tests.singles import as_bytes, made
 from tests.surveys import local_survey
 
@@ -201,3 +205,50 @@ def test_only_parts_are_deleted(run: Run) -> None:
     (run.parts / "mine.txt").write_text("keep me")
     run.collect()
     assert [item.name for item in run.parts.iterdir()] == ["mine.txt"]
+
+
+def test_a_note_of_something_else_than_files_is_read_again(run: Run) -> None:
+    for files in ("all", [["a", 1]], [["a", "state", "0"]], [["a", "state", 0, 0]]):
+        run.stopped(2)
+        note = run.parts / "000001.json"
+        content = read_object(note)
+        assert isinstance(content, dict)
+        write_json(note, {**content, "files": files})
+        assert run.collect().resumed == 0
+        assert run.tally() == WHOLE
+        run.place.unlink()
+
+
+def test_sums_that_are_full_take_the_reports_for_which_there_is_room(run: Run) -> None:
+    """One cell has room for one report more; five came for it, and five for another."""
+    survey = local_survey(cells=9, fanouts=(3, 3), kinds="grr grr")
+    full = np.zeros(survey.hierarchy.width, dtype=np.int64)
+    place = survey.hierarchy.width - 2 * 9
+    full[place] = 2**31 - 2
+    sent = [
+        Block(survey.fingerprint, bytes([number]) * 16, grr_row(number % 2), 1)
+        for number in range(10)
+    ]
+    path = run.inbox / "full.fa"
+    path.write_bytes(as_bytes(sent))
+    builder = BulkBuilder(Tally(survey.fingerprint, (0, 0), full), survey)
+    unfinished = Unfinished(run.place, builder, every=1)
+    collected = collect(builder, [path], unfinished=unfinished)
+    assert (collected.counted, collected.rejected) == (6, 4)
+    (complaint,) = collected.complaints
+    assert "CountOverflow" in complaint
+    assert "So it is with 4 blocks of this file" in complaint
+    counters = builder.tally().counters
+    assert (counters[place], counters[place + 1]) == (2**31 - 1, 5)
+
+
+def grr_row(value: int) -> Rows:
+    return np.array([value], "<u4").view(np.uint8).reshape(1, 4)
+
+
+def test_a_tally_that_cannot_be_read_has_no_digest(tmp_path: Path) -> None:
+    with pytest.raises(FileInvalid, match=r"cannot be read \(.*\)\. Check the path"):
+        file_digest(tmp_path)
+    (tmp_path / "short").write_bytes(b"FA")
+    with pytest.raises(FileInvalid, match=r"cannot be read"):
+        file_digest(tmp_path / "short")

@@ -14,7 +14,7 @@ from fedassay.cli.class_files import refuse
 from fedassay.cli.columns import TableOptions
 from fedassay.cli.console import out, plain, progress
 from fedassay.cli.outputs import Voice, check_output
-from fedassay.client import ClientPolicy
+from fedassay.client import CEILING, ClientPolicy, default_epsilon
 from fedassay.engines.departure import Departure, slot_seconds
 from fedassay.engines.kept_answers import KeptAnswers
 from fedassay.engines.report_files import read_messages
@@ -134,9 +134,10 @@ def _check_policy(policy: ClientPolicy, survey: ClassSurvey) -> None:
         check_class_policy(policy, survey)
     except SurveyRefused as error:
         allows = ""
+        most = policy.largest_epsilon or default_epsilon(survey.privacy)
         if survey.epsilon is None and not policy.exact_sums:
             allows = " Or answer it knowingly: --exact-sums."
-        elif survey.epsilon is not None and "largest" not in str(error):
+        elif survey.epsilon is not None and most < survey.epsilon <= CEILING:
             allows = f" Or answer it knowingly: --largest-epsilon {survey.epsilon}."
         raise SurveyRefused(f"{error}{allows}") from None
 

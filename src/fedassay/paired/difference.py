@@ -212,12 +212,15 @@ def refined(histogram: ScoreHistogram) -> ScoreHistogram:
     if pieces == 1 or not histogram.smooth:
         return histogram
     edges, counts = histogram.refined(pieces)
-    # Beside 1 a bucket may be too narrow for pieces: what ends where it begins joins the next.
-    starts = np.flatnonzero(np.append(np.diff(edges) > 0.0, True))
-    summed = np.add.reduceat(counts, np.append(0, starts[:-2] + 1), axis=1)
-    return ScoreHistogram(np.append(edges[0], edges[starts[:-1] + 1]), summed, smooth=False)
+    # A bucket may have too few numbers inside to be cut at: it stays whole.
+    is_cut = np.diff(edges).reshape(-1, pieces).min(axis=1) > 0.0
+    starts = np.flatnonzero(is_cut[:, np.newaxis] | (np.arange(pieces) == 0))
+    return ScoreHistogram(
+        np.append(edges[starts], edges[-1]),
+        np.add.reduceat(counts, starts, axis=1),
+        smooth=False,
+    )
 
 
 def _groups(fine: ScoreHistogram, edges: FloatArray) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    middle = 0.5 * (fine.edges[1:] + fine.edges[:-1])
-    return np.searchsorted(edges, middle, side="left").astype(np.int64) - 1
+    return np.searchsorted(edges, fine.edges[1:], side="left").astype(np.int64) - 1
