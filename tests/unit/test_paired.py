@@ -203,6 +203,8 @@ def test_a_file_with_a_smaller_cell_than_promised_is_refused(tmp_path: Path) -> 
     content = json.loads(path.read_text())
     for change, words in (
         ({"counters": [9, *content["counters"][1:]]}, "at least 10"),
+        ({"counters": [*content["counters"][:-1], 9]}, "at least 10"),
+        ({"counters": [*content["counters"][:-1], 0]}, "at least 10"),
         ({"counters": [content["counters"][0] + 1, *content["counters"][1:]]}, "the same rows"),
         ({"kept": content["kept"][:3]}, '"kept" must list'),
         ({"kept": [[0, 2, 1], *content["kept"][1:]]}, '"kept" must list'),
