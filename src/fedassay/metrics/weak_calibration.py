@@ -9,11 +9,11 @@ in `log_loss`: their log-odds would be infinite.
 """
 
 from functools import lru_cache
-from math import hypot, inf, sqrt
+from math import hypot, inf, log, sqrt
 
 import numpy as np
 
-from fedassay.estimate import Estimate, NotEnoughData, Shape, unless_too_coarse
+from fedassay.estimate import REACH, Estimate, NotEnoughData, Shape
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.crowding import crowded_sums
@@ -26,6 +26,8 @@ from fedassay.metrics.log_odds import in_pieces
 from fedassay.metrics.nearer import nearer
 from fedassay.metrics.regression import LogisticModel, Regression
 
+# Expected positives may be so many times fewer, where nothing else limits them.
+_LEAST = 1e-6
 _SPREAD = "the spread of log-odds that a slope is read from"
 
 
@@ -111,16 +113,16 @@ def oe_ratio(histogram: ScoreHistogram) -> Estimate:
     crowded = crowded_sums(histogram, _same_of_both, pieced.mean(np.stack([pieced.scores] * 2)))
     loose = hypot(sqrt(loose + float((crowded**2).sum())), pieced.doubt(pieced.scores)) + bend / 3.0
     low, high = (float((counts * at).sum()) for at in (histogram.edges[:-1], histogram.edges[1:]))
-    estimate = counts_estimate(
+    # A ratio bends: what is likely is read where its denominator is least.
+    least = max(expected - REACH * loose, low, expected * _LEAST)
+    return counts_estimate(
         histogram,
         value,
         gradient,
         binning_bound=_furthest(histogram.total_positives, value, low, high),
-        binning_sd=loose * value / expected,
+        binning_sd=value * log(expected / least) / REACH if least < expected else 0.0,
         shape=Shape.LOG,
     )
-    # A ratio has no largest value: as much as itself either way says nothing any more.
-    return unless_too_coarse(estimate, "observed over expected", 3.0 * value)
 
 
 def oe_gradient(histogram: ScoreHistogram) -> FloatArray:
