@@ -97,6 +97,8 @@ def _dress(
         if len(places) <= _FEW_PLACES:
             axes.set_xticks(places, [_short(place) for place in places])
             axes.set_xticks([], minor=True)
+        else:
+            axes.tick_params(axis="x", which="minor", labelbottom=False)
     if figure.log_y:
         axes.set_yscale("log")
     axes.grid(visible=True, which="major", alpha=0.25)
