@@ -104,3 +104,13 @@ def test_calibration_in_the_large_reaches_what_a_last_cell_hides(seed: int) -> N
 
     exact = brentq(excess, -20.0, 20.0)
     assert exact in metrics.calibration_in_the_large(histogram).interval(0.95, population=False)
+
+
+def test_expected_positives_may_all_be_those_of_scores_beside_the_dense_neighbour() -> None:
+    """A hundred rows from 0.001 to 1 beside 9,010 below: if all are at 0.0011, 4.6 are expected."""
+    edges = np.array([0.0, 0.001, 1.0])
+    histogram = ScoreHistogram(edges, np.array([[9000.0, 90.0], [10.0, 10.0]]))
+    exact = 20.0 / (9010.0 * 0.0005 + 100.0 * 0.0011)
+    found = metrics.oe_ratio(histogram)
+    assert exact > 4.0 * found.value
+    assert exact in found.interval(0.95, population=False)

@@ -16,7 +16,6 @@ import numpy as np
 from fedassay.estimate import REACH, Estimate, NotEnoughData, Shape
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
-from fedassay.metrics.crowding import crowded_sums
 from fedassay.metrics.delta_method import (
     counts_estimate,
     why_one_class,
@@ -29,10 +28,6 @@ from fedassay.metrics.regression import LogisticModel, Regression
 # Expected positives may be so many times fewer, where nothing else limits them.
 _LEAST = 1e-6
 _SPREAD = "the spread of log-odds that a slope is read from"
-
-
-def _same_of_both(scores: FloatArray) -> FloatArray:
-    return np.stack([scores, scores])
 
 
 def _only_ones(odds: FloatArray) -> FloatArray:
@@ -110,8 +105,7 @@ def oe_ratio(histogram: ScoreHistogram) -> Estimate:
     counts = np.maximum(histogram.counts, 0.0)
     bend = abs(expected - float((middle * histogram.counts).sum()))
     loose = float(((counts + histogram.spikes**2) * np.diff(histogram.edges) ** 2).sum() / 12.0)
-    crowded = crowded_sums(histogram, _same_of_both, pieced.mean(np.stack([pieced.scores] * 2)))
-    loose = hypot(sqrt(loose + float((crowded**2).sum())), pieced.doubt(pieced.scores)) + bend / 3.0
+    loose = hypot(sqrt(loose), pieced.doubt(pieced.scores)) + bend / 3.0
     low, high = (float((counts * at).sum()) for at in (histogram.edges[:-1], histogram.edges[1:]))
     # A ratio bends: what is likely is read where its denominator is least.
     least = max(expected - REACH * loose, low, expected * _LEAST)
