@@ -381,3 +381,14 @@ def test_a_leaf_that_towers_clear_of_its_noise_is_read_apart_from_its_cell() -> 
         counts[:, 44] = 100.0 + lump
         histogram = ScoreHistogram(edges, counts.copy(), noise)
         assert as_counted(second, histogram).edges.tolist() == edges[[0, 30, 60]].tolist()
+
+
+def test_lumpy_leaves_of_which_none_towers_are_read_as_they_are() -> None:
+    """Every second leaf holds two and a half deviations more than its neighbours' mean."""
+    first = first_local(kinds="grr grr", leaves=60)
+    second = second_local(first, CutLevels(60, (((0, 30), (0, 30)),)), kinds="grr")
+    counts = np.tile(100.0 + 25.0 * (-1.0) ** np.arange(60), (2, 1))
+    for leaf_sd, buckets in ((10.0, 60), (40.0, 2)):
+        noise = DenseNoise(leaf_sd**2 * np.eye(120), counts, 1.0)
+        read_as = as_counted(second, ScoreHistogram(first.grid.edges, counts, noise))
+        assert read_as.buckets == buckets
