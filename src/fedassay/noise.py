@@ -170,8 +170,20 @@ class DenseNoise:
 
     @property
     def is_zero(self) -> bool:
-        """Whether the leaves themselves are exact."""
-        return not self.covariance.any()
+        """Whether the leaves themselves are exact: none of them varies."""
+        return not np.diag(self.covariance).any()
+
+    def of_sums(self, sizes: IntArray) -> "DenseNoise":
+        """The noise of sums of so many neighbouring leaves, as a smaller matrix.
+
+        >>> DenseNoise(np.eye(6)).of_sums(np.array([2, 1])).covariance.diagonal().tolist()
+        [2.0, 1.0, 2.0, 1.0]
+        """
+        starts = np.append(0, np.cumsum(sizes)[:-1])
+        both = np.append(starts, starts + len(self.covariance) // 2)
+        summed = np.add.reduceat(np.add.reduceat(self.covariance, both, axis=0), both, axis=1)
+        table = None if self.table is None else np.add.reduceat(self.table, starts, axis=1)
+        return DenseNoise(summed, table, self.local_epsilon)
 
     def variance(self, weights: FloatArray) -> float:
         """The quadratic form of the weights."""
@@ -326,4 +338,6 @@ def _products(left: FloatArray, right: FloatArray) -> FloatArray:
 
 def merged(base: NoiseModel, sizes: IntArray) -> NoiseModel:
     """The noise after cells were summed into buckets of these sizes."""
-    return base if base.is_zero else MergedNoise(base, sizes)
+    if base.is_zero:
+        return base
+    return base.of_sums(sizes) if isinstance(base, DenseNoise) else MergedNoise(base, sizes)

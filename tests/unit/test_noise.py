@@ -16,6 +16,7 @@ from fedassay.noise import (
     PartNoise,
     PrefixNoise,
     TreeNoise,
+    merged,
 )
 from fedassay.paired.pair_histogram import MarginNoise
 from fedassay.reconcile import prefix_leaves, reconcile
@@ -131,6 +132,20 @@ def test_merging_cells_keeps_the_variance_of_their_sum(hierarchy: Hierarchy, see
     weights = generator.normal(size=(2, 2))
     spread = np.concatenate([weights[:, :1], np.repeat(weights[:, 1:], sizes[1], axis=1)], axis=1)
     assert np.isclose(MergedNoise(base, sizes).variance(weights), base.variance(spread))
+
+
+@given(st.integers(2, 6), seeds)
+def test_sums_of_dense_leaves_vary_as_their_leaves_together(leaves: int, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    root = generator.normal(size=(2 * leaves, 2 * leaves))
+    table = generator.uniform(0.0, 0.1, (2, leaves))
+    base = DenseNoise(root @ root.T, table, 2.0)
+    sizes = np.array([1, leaves - 1])
+    sums, spread = merged(base, sizes), MergedNoise(base, sizes)
+    weights = generator.normal(size=(3, 2, 2))
+    np.testing.assert_allclose(sums.covariances(weights), spread.covariances(weights), atol=1e-9)
+    np.testing.assert_allclose(sums.variance(weights[0]), spread.variance(weights[0]), atol=1e-9)
+    assert sums.local_epsilon == 2.0 and not sums.is_zero
 
 
 def test_exact_counts_have_no_noise() -> None:
