@@ -145,7 +145,8 @@ def test_sums_of_dense_leaves_vary_as_their_leaves_together(leaves: int, seed: i
     weights = generator.normal(size=(3, 2, 2))
     np.testing.assert_allclose(sums.covariances(weights), spread.covariances(weights), atol=1e-9)
     np.testing.assert_allclose(sums.variance(weights[0]), spread.variance(weights[0]), atol=1e-9)
-    assert sums.local_epsilon == 2.0 and not sums.is_zero
+    assert sums.local_epsilon == 2.0
+    assert not sums.is_zero
 
 
 def test_exact_counts_have_no_noise() -> None:
