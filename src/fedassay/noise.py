@@ -197,6 +197,16 @@ class DenseNoise:
         form: FloatArray = flat @ self.covariance @ flat.T
         return form - _table_covariance(self.table, weights)
 
+    def of_both_labels(self) -> FloatArray:
+        """Covariances of every leaf's negatives and positives taken together, leaf x leaf.
+
+        >>> DenseNoise(np.eye(4)).of_both_labels().tolist()
+        [[2.0, 0.0], [0.0, 2.0]]
+        """
+        leaves = len(self.covariance) // 2
+        summed: FloatArray = self.covariance.reshape(2, leaves, 2, leaves).sum(axis=(0, 2))
+        return summed
+
     def below(self, label: int) -> FloatArray:
         """Of one label's counts below any two edges: sums of sums, without a product.
 

@@ -191,7 +191,7 @@ def as_counted(second: Survey, leaves: ScoreHistogram) -> ScoreHistogram:
         return leaves
     if not second.is_local:
         return replace(leaves, cells=cells)
-    by_cell = leaves.merge(np.union1d(cells, _towers(leaves, leaves.merge(cells))))
+    by_cell = leaves.merge(np.union1d(cells, _towers(leaves)))
     return by_cell if _is_smooth(leaves, by_cell) else leaves
 
 
@@ -208,19 +208,25 @@ def _is_smooth(leaves: ScoreHistogram, by_cell: ScoreHistogram) -> bool:
     return bool(((leaves.counts - curve) ** 2 / variances).mean() <= 2.0)
 
 
-def _towers(leaves: ScoreHistogram, by_cell: ScoreHistogram) -> IntArray:
-    """Edges of single leaves that hold far more than a curve through the cells: tied scores.
+def _towers(leaves: ScoreHistogram) -> IntArray:
+    """Edges of single leaves that hold far more than either neighbour: tied scores.
 
-    Of both labels together, by four standard deviations: of 300 leaves without ties one is taken
-    for a tower in a hundred surveys.
+    That is more than twice its count, or what twice its density makes if that is more, of both
+    labels together and by four standard deviations. Scores that crowd fill leaves that grow from
+    one to the next; a curve through few cells cannot follow them, and so cannot be the measure.
     """
-    if not isinstance(leaves.noise, DenseNoise):
+    if not isinstance(leaves.noise, DenseNoise) or leaves.buckets < 2:
         return np.zeros(0, np.int64)
-    buckets, covariance = leaves.buckets, leaves.noise.covariance
-    both = np.diag(covariance).reshape(2, -1).sum(axis=0)
-    both = both + 2.0 * np.diag(covariance[:buckets, buckets:])
-    more = (leaves.counts - _curve(leaves, by_cell)).sum(axis=0)
-    found = np.flatnonzero(more > _CLEAR * np.sqrt(np.maximum(both, 1e-12)))
+    own = np.arange(leaves.buckets)
+    held, covariance = leaves.counts.sum(axis=0), leaves.noise.of_both_labels()
+    variance = np.diag(covariance)
+    towers = held > _CLEAR * np.sqrt(variance)
+    # Beyond an end is nobody: there the one neighbour stands for both.
+    for beside in (np.abs(own - 1), leaves.buckets - 1 - np.abs(leaves.buckets - 2 - own)):
+        times = 2.0 * np.maximum(leaves.widths / leaves.widths[beside], 1.0)
+        spread = variance + times**2 * variance[beside] - 2.0 * times * covariance[own, beside]
+        towers &= held - times * held[beside] > _CLEAR * np.sqrt(np.maximum(spread, 0.0))
+    found = np.flatnonzero(towers)
     return np.union1d(found, found + 1)
 
 

@@ -383,6 +383,27 @@ def test_a_leaf_that_towers_clear_of_its_noise_is_read_apart_from_its_cell() -> 
         assert as_counted(second, histogram).edges.tolist() == edges[[0, 30, 60]].tolist()
 
 
+def test_leaves_that_grow_towards_an_end_are_no_towers() -> None:
+    """Crowded scores: every leaf holds half as much again as the last, far beyond noise."""
+    first = first_local(kinds="grr grr", leaves=60)
+    second = second_local(first, CutLevels(60, (((0, 30), (0, 30)),)), kinds="grr")
+    edges = np.append(0.0, 2.0 ** np.arange(-59.0, 1.0))
+    counts = np.tile(1e4 * 1.5 ** -np.arange(60.0), (2, 1))
+    noise = DenseNoise(np.eye(120), counts, 1.0)
+    read_as = as_counted(second, ScoreHistogram(edges, counts, noise))
+    # No curve through two cells follows them, so that they are read one by one.
+    assert read_as.buckets == 60
+    noise = DenseNoise(2000.0**2 * np.eye(120), counts, 1.0)
+    assert as_counted(second, ScoreHistogram(edges, counts, noise)).buckets == 2
+    # At either end the one neighbour stands for both.
+    for end in (0, 59):
+        towering = np.full((2, 60), 100.0)
+        towering[:, end] = 2000.0
+        noise = DenseNoise(150.0**2 * np.eye(120), towering, 1.0)
+        read_as = as_counted(second, ScoreHistogram(first.grid.edges, towering, noise))
+        assert first.grid.edges[[1, 59][end > 0]] in read_as.edges
+
+
 def test_lumpy_leaves_of_which_none_towers_are_read_as_they_are() -> None:
     """Every second leaf holds two and a half deviations more than its neighbours' mean."""
     first = first_local(kinds="grr grr", leaves=60)
