@@ -32,6 +32,23 @@ def test_the_second_guess_of_an_exponential_density_is_its_mean(rate: float) -> 
     np.testing.assert_allclose(apart, doubt * counts[1] * expected, rtol=0.02)
 
 
+@pytest.mark.parametrize("rate", [-9.0, -0.3, 1e-5, 0.3, 9.0])
+def test_the_second_guess_in_a_narrow_bucket_is_the_same(rate: float) -> None:
+    """By a million quantiles of a density that falls within 1/60 of the axis, of s^2."""
+    edges = 0.4 + np.arange(4) / 60
+    falling = np.exp(-rate * np.arange(4))
+    counts = 1e12 * np.abs(np.diff(falling)) + 100.0 * (abs(rate) < 1e-4)
+    histogram = ScoreHistogram(edges, np.stack([counts, counts]))
+    quantiles = (np.arange(1_000_000) + 0.5) / 1_000_000
+    steep = 2.0 * np.sinh(0.5 * rate)  # beside a neighbour so much denser it falls faster
+    inside = edges[1] + -np.log1p(quantiles * np.expm1(-steep)) / steep / 60
+    expected = abs(float((inside**2).mean()) - 0.5 * float(edges[1] ** 2 + edges[2] ** 2))
+    straight = 1e-4  # what s^2 bends by in the bucket
+    apart = crowded_sums(histogram, lambda s: both(s**2), np.zeros((2, 3)))[:, 1] / counts[1]
+    doubt = min(abs(rate) / np.log(4.0), 1.0)
+    np.testing.assert_allclose(apart, doubt * expected, rtol=0.02, atol=straight * doubt)
+
+
 def test_beside_a_neighbour_a_thousand_times_as_dense_all_may_lie_at_its_side() -> None:
     edges = np.array([0.0, 0.001, 1.0])
     histogram = ScoreHistogram(edges, np.array([[9000.0, 9000.0], [10.0, 100.0]]))

@@ -14,13 +14,18 @@ from math import log
 
 import numpy as np
 
-from fedassay.examples import FloatArray
+from fedassay.examples import FloatArray, IntArray
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.range_noise import cell_noise_sd
 
 # A mean over as many rows as this, at even shares of a bucket's, stands for all of them.
 _PLACES = (np.arange(8) + 0.5) / 8.0
 _FLAT = 1e-6
+# Here the two terms of a mean place cancel to half of the digits; its series has as many right.
+_NEARLY_FLAT = 1e-3
+# In a bucket that is so small a part of its distance from 0 or 1 all that is summed up is nearly
+# straight, and the mean of many places is the value at their mean.
+_NARROW = 1.0 / 16.0
 # More of a bucket lies at its very edge than floating point tells.
 _STEEPEST = 500.0
 _NEAREST = 1e-300
@@ -44,16 +49,29 @@ def crowded_sums(
     counts = np.maximum(histogram.counts, 0.0)
     least = max(cell_noise_sd(histogram), 1.0)
     density = np.log(np.maximum(histogram.counts, least) / histogram.widths)
-    low, width = histogram.edges[:-1, None], histogram.widths[:, None]
+    middle = histogram.edges[:-1] + 0.5 * histogram.widths
+    is_wide = histogram.widths > _NARROW * np.minimum(middle, 1.0 - middle)
+    wide, narrow = np.flatnonzero(is_wide), np.flatnonzero(~is_wide)
+    at_middles = of_scores(middle[narrow, None])[..., 0]
     apart = np.zeros_like(counts)
     for side, label in product((0, 1), (0, 1)):
         falls = -_beside(np.diff(density[label]), side)
-        places = low + width * _falling(_rates(histogram, falls, side))
-        crowded = of_scores(np.minimum(places, 1.0))[label].mean(axis=-1)
+        rates = _rates(histogram, falls, side)
+        crowded = of_scores(_places(histogram, wide, _falling(rates[wide])))[label].mean(axis=-1)
+        centred = of_scores(_places(histogram, narrow, _mean_place(rates[narrow])))[label, :, 0]
+        further = np.zeros(histogram.buckets)
+        further[wide] = np.abs(crowded - means[label, wide])
+        further[narrow] = np.abs(centred - at_middles[label])
         doubt = np.minimum(np.abs(falls) / _UNLIKE, 1.0)
-        apart[label] = np.maximum(apart[label], doubt * np.abs(crowded - means[label]))
+        apart[label] = np.maximum(apart[label], doubt * further)
     sums: FloatArray = counts * apart
     return sums
+
+
+def _places(histogram: ScoreHistogram, buckets: IntArray, parts: FloatArray) -> FloatArray:
+    """Scores at parts of some buckets, bucket x part."""
+    at = histogram.edges[buckets, None] + histogram.widths[buckets, None] * parts
+    return np.minimum(at, 1.0)
 
 
 def _beside(between: FloatArray, side: int) -> FloatArray:
@@ -78,3 +96,11 @@ def _falling(rates: FloatArray) -> FloatArray:
     falling = -np.log1p(_PLACES * np.expm1(-steep)) / steep
     parts: FloatArray = np.where(np.abs(rates)[:, None] < _FLAT, _PLACES, falling)
     return parts
+
+
+def _mean_place(rates: FloatArray) -> FloatArray:
+    """The mean part of a bucket that rows lie at, bucket x 1: 1/r - 1/(e^r - 1)."""
+    is_flat = np.abs(rates) < _NEARLY_FLAT
+    steep = np.where(is_flat, 1.0, rates)
+    means: FloatArray = np.where(is_flat, 0.5 - rates / 12.0, 1.0 / steep - 1.0 / np.expm1(steep))
+    return means[:, None]

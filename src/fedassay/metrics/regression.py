@@ -104,7 +104,8 @@ class Regression:
     def _moved(self, odds: FloatArray) -> FloatArray:
         """How parameters move with a row more at given log-odds, parameter x label x ..."""
         flat = odds.ravel()
-        along = (self.fit.inverse @ self.model.features(flat)).reshape(-1, *odds.shape)
+        inverse = self.fit.inverse
+        along = (inverse @ self.model.features(flat)).reshape(len(inverse), *odds.shape)
         share = self.model.share(flat, self.fit.parameters).reshape(odds.shape)
         return along[:, None] * (_LABELS - share)
 
