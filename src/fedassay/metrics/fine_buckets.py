@@ -48,8 +48,9 @@ def fine_buckets(histogram: ScoreHistogram) -> FineBuckets:
     """
     spikes = clear_spikes(histogram)
     counts = histogram.counts - spikes
-    (left_n, left_p), (right_n, right_p) = _beside(counts, histogram.widths)
-    (n, p), plain = counts, _is_plain(counts, spikes, _beside(counts, histogram.widths))
+    sides = _beside(counts, histogram.widths)
+    (left_n, left_p), (right_n, right_p) = sides
+    (n, p), plain = counts, _is_plain(counts, spikes, sides)
     same = [
         c * (c - 1.0) - c * (l + r) + l * r
         for c, l, r in ((n, left_n, right_n), (p, left_p, right_p))
@@ -100,5 +101,4 @@ def _beside(counts: FloatArray, widths: FloatArray) -> FloatArray:
 
 def _window(values: FloatArray, low: IntArray, high: IntArray) -> FloatArray:
     running = np.concatenate([np.zeros((*values.shape[:-1], 1)), np.cumsum(values, axis=-1)], -1)
-    inside: FloatArray = running[..., high] - running[..., low]
-    return inside
+    return np.take(running, high, axis=-1) - np.take(running, low, axis=-1)
