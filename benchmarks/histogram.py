@@ -102,9 +102,10 @@ def measure(*, quick: bool) -> Section:
         about=f"{_ROWS:,} rows of float64 scores and int8 labels. Ours is "
         f"`ScoreHistogram.from_scores` ({histogram.buckets:,} buckets) and all {len(metrics)} "
         "metrics of `named_metrics` with their intervals' ingredients; theirs is ROC AUC alone, as "
-        f"in our row of it, unless a row says more. The aim of {_WANTED_RATIO:.0f} times was set for "
-        "the 13 metrics that there were; calibration slopes and indices with their intervals, and operating points, "
-        "have come since, and take most of the time.",
+        "in our row of it, unless a row says more. The aim of "
+        f"{_WANTED_RATIO:.0f} times was set for the 13 metrics that there were; calibration slopes "
+        "and indices with their intervals, and operating points, have come since, and take most "
+        "of the time.",
         header=("what", "time", "times ours", "ROC AUC: distance from scikit-learn"),
         rows=rows,
         aims=[
