@@ -14,6 +14,8 @@ from fedassay.presentation import html_text
 
 _FEWEST_DIGITS, _MOST_DIGITS = 3, 6
 _LARGEST_EXPONENT = 300.0
+# Even of exact counts a figure is a few roundings away from the same figure of the rows.
+_ROUNDING = 2.0**-49
 _SDS = ("noise_sd", "sampling_sd", "binning_bound", "binning_sd")
 
 
@@ -121,7 +123,7 @@ class Estimate:
         check_confidence(confidence)
         require_type(population, bool, "population", "Pass True or False.")
         z = normal_quantile(0.5 + confidence / 2.0)
-        rest = self.noise_sd**2 + self.binning_sd**2
+        rest = self.noise_sd**2 + self.binning_sd**2 + (_ROUNDING * self.value) ** 2
         if self.shape is Shape.LOG and self.value > 0.0:
             half = z * sqrt(rest + self.sampling_sd**2 if population else rest)
             factor = exp(min(half / self.value, _LARGEST_EXPONENT))

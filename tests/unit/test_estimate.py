@@ -151,3 +151,12 @@ def test_a_log_interval_is_symmetric_on_the_logarithmic_scale(
 def test_a_ratio_of_0_has_a_plain_interval() -> None:
     low, high = Estimate(0.0, sampling_sd=0.5, shape=Shape.LOG).interval()
     assert (low, high) == pytest.approx((-0.979982, 0.979982))
+
+
+@pytest.mark.parametrize("shape", list(Shape))
+def test_exact_figures_reach_what_other_roundings_make_of_them(shape: Shape) -> None:
+    """0.1 + 0.2 is 0.3 to one part in 2^52, and no further figure is let in."""
+    exact = Estimate(0.1 + 0.2, shape=shape)
+    assert exact.value != 0.3
+    assert 0.3 in exact.interval(population=False)
+    assert 0.3 * (1.0 + 1e-13) not in exact.interval(population=False)
