@@ -120,5 +120,32 @@ def test_a_class_that_thins_out_towards_the_end_loses_less_there_than_even_score
     end = end_loss(ScoreHistogram(edges, counts), 0 if mirrored else 1)
     quantiles = (np.arange(1_000_000) + 0.5) / 1_000_000
     expected = float(-np.log(0.125 * quantiles ** (1.0 / power)).mean())
-    assert end.likely - end.room == pytest.approx(expected, rel=1e-3)
-    assert end.likely + end.room == pytest.approx(1.0 + np.log(8.0))
+    assert end.likely == pytest.approx(expected, rel=2e-3)
+    assert end.room == pytest.approx(0.5 * (1.0 + np.log(8.0) - expected), rel=0.01)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_of_a_class_by_itself_chance_puts_nobody_at_the_very_end(seed: int) -> None:
+    """Scores that rank wrongly: a hundred positives near 0, beside a few negatives."""
+    generator = np.random.default_rng(seed)
+    labels = (generator.random(50_000) < 0.3).astype(np.int64)
+    scores = 1.0 / (1.0 + np.exp(-generator.normal(0.5 - 0.8 * labels, 1.0)))
+    grid = Grid.explicit([0.0, *(i / 100 for i in range(6, 96)), 1.0])
+    histogram = ScoreHistogram.from_scores(labels, scores, grid=grid)
+    near = scores[(labels == 1) & (scores <= 0.06)]
+    end = end_loss(histogram, 1)
+    assert abs(end.likely - float(-np.log(near).mean())) < end.room
+    assert end.room < 0.5
+    assert log_loss(labels, scores) in metrics.log_loss(histogram).interval(population=False)
+
+
+def test_a_class_that_is_seen_in_the_end_bucket_alone_may_be_at_the_very_end() -> None:
+    """All negatives below 1/8, some positives among them: whether at 0.1 or at 1e-9 nobody saw."""
+    counts = np.zeros((2, 8))
+    counts[0, 0], counts[1, 0], counts[1, 7] = 30_000.0, 3000.0, 20_000.0
+    for noise in (DenseNoise(1e4 * np.eye(16)), DenseNoise(np.zeros((16, 16)))):
+        histogram = ScoreHistogram(np.arange(9) / 8, counts, noise)
+        end = end_loss(histogram, 1)
+        assert end.likely + end.room == pytest.approx(MOST)
+        assert end.likely - end.room == pytest.approx(np.log(8.0))
+        assert isinstance(metrics.log_loss(histogram), TooCoarse)

@@ -6,8 +6,8 @@ it lies. But it contradicts the scores no worse than they say nothing: at most a
 end as the other class, whose counts beside the bucket show whether it thins out or stands there.
 """
 
-from dataclasses import dataclass
-from math import log
+from dataclasses import dataclass, replace
+from math import hypot, log, log1p, sqrt
 
 import numpy as np
 
@@ -22,6 +22,11 @@ _UNLIKE_ZERO = 0.125
 _BEYOND_DOUBT = 6.0
 _STEP = 1e-4
 _LEAST_POWER, _LARGEST_POWER = 0.1, 8.0
+_EDGES = 3
+# Edges twice as far from the end as the one before, if that is three times before the other end.
+_APART, _EVENLY = 2.0, 0.4
+# So many times the other class in an end bucket need no look at it.
+_MOSTLY = 2.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +47,9 @@ def end_loss(histogram: ScoreHistogram, label: int) -> EndLoss:
     F = A x^a beyond the bucket, A e^a are inside it by the same power, whose mean of -log x is
     1/a - log e; those that it has more may all be at the very end. The loss is from the least to
     the largest of three: of even scores, of the other class, and of its own where that thins
-    out towards the end. A bucket as narrow as 2^-30 holds nothing else.
+    out towards the end. Where little is known of its own, all may lie at the inner edge; where
+    the other class is seen in the bucket and not beyond it, at the very end. A class that is
+    mostly by itself there speaks for itself. A bucket as narrow as 2^-30 holds nothing else.
 
     >>> flat = ScoreHistogram(np.arange(9) / 8, np.full((2, 8), 1000.0))
     >>> end = end_loss(flat, 1)
@@ -58,34 +65,85 @@ def end_loss(histogram: ScoreHistogram, label: int) -> EndLoss:
     if end <= _AT_THE_END:
         return EndLoss(most, (most + log(max(end, EPS))) * _UNLIKE_ZERO, slopes)
     even = min(1.0 - log(end), most)
-    own, below = (_below(histogram, each, at=1 - label) for each in (label, 1 - label))
-    # Exact counts that tell nothing of their own class leave open that all lie at the far edge.
-    unknown = -log(end) if histogram.noise.is_zero else even
-    thins = unknown if own is None else min(_loss_of(own[0], own[1]), even)
-    if below is None:
+    # A power tells how a class thins out over a wide range, and a crowd only close to the end.
+    own = _tail(histogram, label, at=1 - label, apart=min(_APART, end**-_EVENLY))
+    other = _tail(histogram, 1 - label, at=1 - label, apart=1.0)
+    if own is not None and own.has_shape and own.held > _MOSTLY * (other.held if other else 0.0):
+        return _by_itself(own, even, slopes)
+    thins = min(own.loss(), even) if own is not None and own.has_shape else -log(end)
+    if other is None:
         return EndLoss(0.5 * (thins + even), 0.5 * (even - thins), slopes)
-    places, sums, ranges = below
 
-    def ends(sums: list[float]) -> tuple[float, float]:
-        other = _loss_of(places, sums)
-        return min(other, thins), max(other, even)
+    def ends(tail: _Tail) -> tuple[float, float]:
+        loss = tail.loss()
+        return min(loss, thins), max(loss, even)
 
-    lowest, highest = ends(sums)
-    for index, (start, stop) in enumerate(ranges):
-        step = _STEP * sums[index]
-        moved = [[s + sign * step * (i == index) for i, s in enumerate(sums)] for sign in (1, -1)]
-        up, down = (sum(ends(each)) for each in moved)
+    lowest, highest = ends(other)
+    for index, (start, stop) in enumerate(other.ranges if other.has_shape else []):
+        step = _STEP * other.sums[index]
+        up, down = (sum(ends(other.moved(index, by))) for by in (step, -step))
         slopes[start:stop] = 0.5 * (up - down) / (2.0 * step)
     return EndLoss(0.5 * (lowest + highest), 0.5 * (highest - lowest), slopes)
 
 
-def _loss_of(places: list[float], sums: list[float]) -> float:
-    """The mean of -log x of a class inside the first of three edges from an end."""
-    (near, middle, far), (here, first, second) = places, sums
-    power = _power(near, middle, far, first, second)
-    growth: float = (middle / near) ** power
-    share = max(1.0 - first / (growth - 1.0) / here, 0.0)
-    return share * -log(EPS) + (1.0 - share) * min(1.0 / power - log(near), -log(EPS))
+@dataclass(frozen=True, slots=True, eq=False)
+class _Tail:
+    """A class near an end: how many are up to three edges from it, and how sure that is."""
+
+    places: list[float]
+    """The distances of the edges from the end."""
+    sums: list[float]
+    """Up to the first edge, and between."""
+    sds: list[float]
+    """What noise does to the sums."""
+    ranges: list[tuple[int, int]]
+    """The buckets that they add up."""
+
+    @property
+    def has_shape(self) -> bool:
+        """Whether enough is seen beyond the end bucket to know how the class thins out."""
+        return len(self.sums) == _EDGES
+
+    @property
+    def held(self) -> float:
+        """How many are in the end bucket."""
+        return self.sums[0]
+
+    def moved(self, index: int, by: float) -> "_Tail":
+        """The same with more in one of the sums."""
+        sums = [each + by * (place == index) for place, each in enumerate(self.sums)]
+        return replace(self, sums=sums)
+
+    def loss(self) -> float:
+        """The mean of -log x inside the end bucket, by the power beyond it."""
+        if not self.has_shape:
+            return -log(EPS)
+        (near, middle, far), (here, first, second) = self.places, self.sums
+        power = _power(near, middle, far, first, second)
+        expected: float = first / ((middle / near) ** power - 1.0)
+        # By chance and noise there are more as well.
+        chance = hypot(sqrt(expected), self.sds[0], self.sds[1] * expected / first)
+        share = 1.0 - expected / here if here - expected > CLEAR * chance else 0.0
+        return share * -log(EPS) + (1.0 - share) * min(1.0 / power - log(near), -log(EPS))
+
+    def near_loss(self) -> float:
+        """The same by the power between the end bucket and what is beside it."""
+        (near, middle, _), (here, first, _) = self.places, self.sums
+        power = np.clip(log1p(first / here) / log(middle / near), _LEAST_POWER, _LARGEST_POWER)
+        return min(1.0 / float(power) - log(near), -log(EPS))
+
+
+def _by_itself(own: _Tail, even: float, slopes: FloatArray) -> EndLoss:
+    """From its own counts: as far as two powers, chance and half of the way to even scores."""
+    two = (own.loss(), own.near_loss())
+    likely = 0.5 * (two[0] + two[1])
+    luck = [
+        0.5 * abs(own.moved(index, by).loss() - own.moved(index, -by).loss())
+        for index, (each, sd) in enumerate(zip(own.sums, own.sds, strict=True))
+        for by in (min(hypot(sqrt(each), sd), 0.5 * each),)
+    ]
+    apart = 0.5 * max(abs(even - likely), abs(two[0] - two[1]))
+    return EndLoss(likely, hypot(apart, *luck), slopes)
 
 
 def without_empty_ends(histogram: ScoreHistogram) -> ScoreHistogram:
@@ -124,30 +182,31 @@ def _is_clear(histogram: ScoreHistogram, start: int, stop: int, *, belongs: int)
     )
 
 
-def _below(
-    histogram: ScoreHistogram, label: int, *, at: int
-) -> tuple[list[float], list[float], list[tuple[int, int]]] | None:
-    """Three edges from the end 0 or 1, counts of a class up to the first and between, and where.
+def _tail(histogram: ScoreHistogram, label: int, *, at: int, apart: float) -> _Tail | None:
+    """What is seen of a class near the end 0 or 1; None where it is not there.
 
-    None where they do not stand clear of the noise.
+    Each edge is at least so many times as far from the end as the one before, and counts
+    between them are clear of the noise.
     """
     buckets, noise = histogram.buckets, range_noise(histogram)
-    taken, sums, ranges = [0], [], []
-    while len(taken) < 4:
-        for stop in range(taken[-1] + 1, buckets + 1):
-            start, end = (taken[-1], stop) if at == 0 else (buckets - stop, buckets - taken[-1])
-            count = float(histogram.counts[label, start:end].sum())
-            if noise.is_clear(count, label, start, end):
-                taken.append(stop)
-                sums.append(count)
-                ranges.append((start, end))
-                break
-            if taken == [0]:
-                return None
-        else:
-            return None
     edges = histogram.edges if at == 0 else (1.0 - histogram.edges)[::-1]
-    return [float(edges[place]) for place in taken[1:]], sums, ranges
+    taken, tail = 0, _Tail([], [], [], [])
+    for stop in range(1, buckets + 1):
+        if tail.places and edges[stop] < apart * tail.places[-1] * (1.0 - _STEP):
+            continue
+        start, end = (taken, stop) if at == 0 else (buckets - stop, buckets - taken)
+        count = float(histogram.counts[label, start:end].sum())
+        if noise.is_clear(count, label, start, end):
+            tail.places.append(float(edges[stop]))
+            tail.sums.append(count)
+            tail.sds.append(noise.sd(label, start, end))
+            tail.ranges.append((start, end))
+            taken = stop
+        elif not taken:
+            return None
+        if tail.has_shape:
+            break
+    return tail
 
 
 def _power(near: float, middle: float, far: float, first: float, second: float) -> float:
