@@ -127,7 +127,10 @@ class Estimate:
         if self.shape is Shape.LOG and self.value > 0.0:
             half = z * sqrt(rest + self.sampling_sd**2 if population else rest)
             factor = exp(min(half / self.value, _LARGEST_EXPONENT))
-            return Interval(self.value / factor, self.value * factor)
+            # A ratio that noise alone may have lifted from 0 may be 0, which no logarithm reaches.
+            is_clear = z * sqrt(rest) < self.value
+            low = self.value / factor if is_clear else self.value - half
+            return Interval(low, self.value * factor)
         if not population:
             return Interval(self.value - z * sqrt(rest), self.value + z * sqrt(rest))
         at_an_end = self.shape is Shape.LOGIT and not 0.0 < self.value < 1.0

@@ -55,7 +55,7 @@ def test_a_small_error_gives_about_the_same_interval_in_every_shape(
 def test_the_value_of_these_very_rows_is_free_of_sampling_error(shape: Shape, noise: float) -> None:
     estimate = Estimate(0.4, noise_sd=noise, sampling_sd=9.0, shape=shape, trials=10)
     low, high = estimate.interval(0.95, population=False)
-    if shape is Shape.LOG:  # symmetric there, as a ratio is: never below 0
+    if shape is Shape.LOG:  # symmetric there, as a ratio is, while it is clear of 0
         low, high = 0.4 + 0.4 * log(low / 0.4), 0.4 + 0.4 * log(high / 0.4)
     assert (low + high) / 2 == pytest.approx(0.4)
     assert high - low == pytest.approx(2 * 1.959964 * noise, rel=1e-5)
@@ -146,6 +146,16 @@ def test_a_log_interval_is_symmetric_on_the_logarithmic_scale(
     half = norm.ppf(0.5 + confidence / 2) * relative
     assert low == pytest.approx(value * exp(-half))
     assert high == pytest.approx(value * exp(half))
+
+
+@pytest.mark.parametrize("population", [False, True])
+def test_a_ratio_that_noise_may_have_lifted_from_0_reaches_there(population: bool) -> None:
+    lifted = Estimate(0.3, noise_sd=0.2, shape=Shape.LOG)
+    assert lifted.interval(population=population).low == pytest.approx(0.3 - 1.959964 * 0.2)
+    assert lifted.interval(population=population).high == pytest.approx(
+        0.3 * exp(1.959964 * 0.2 / 0.3)
+    )
+    assert Estimate(0.4, noise_sd=0.2, shape=Shape.LOG).interval(population=population).low > 0.0
 
 
 def test_a_ratio_of_0_has_a_plain_interval() -> None:
