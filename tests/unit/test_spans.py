@@ -5,8 +5,9 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
 
-from fedassay import ScoreHistogram, TooCoarse, metrics
+from fedassay import Grid, ScoreHistogram, TooCoarse, metrics
 from fedassay.metrics.range_noise import RangeNoise
 from fedassay.metrics.spans import _groups, clear_spikes, possible_below, possible_pairs, spans
 from fedassay.noise import DenseNoise
@@ -168,3 +169,18 @@ def test_a_group_ends_as_soon_as_it_has_sixteen_of_both_classes(
     expected = expected[:-1] if len(expected) > 1 else expected
     table = np.array(counts, dtype=float).T
     assert _groups(table, RangeNoise(noise_sd, None)).tolist() == expected
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_two_tied_scores_in_one_bucket_are_in_the_interval_of_roc_auc(seed: int) -> None:
+    """Scores in hundredths; nobody at 0 is positive, so that 0 and 0.01 are published together."""
+    generator = np.random.default_rng(seed)
+    scores = np.round(generator.beta(0.6, 6.0, 80_000), 2)
+    labels = (generator.random(80_000) < 0.8 * scores).astype(np.int64)
+    beside = np.ravel([[i / 100 - 1e-4, i / 100] for i in range(2, 61)])
+    grid = Grid.explicit([0.0, 0.01, *beside, 1.0])
+    estimate = metrics.roc_auc(ScoreHistogram.from_scores(labels, scores, grid=grid))
+    exact = roc_auc_score(labels, scores)
+    assert abs(estimate.value - exact) > 5e-4  # the guess alone is far off
+    assert exact in estimate.interval(population=False)
+    assert estimate.binning_sd < 1.5e-3

@@ -34,6 +34,8 @@ class Spans:
     openness: FloatArray
     loose: FloatArray
     """Counts whose place is open, label x bucket: what noise may hide too, without ties."""
+    tied_elsewhere: FloatArray
+    """Of the rows in all other buckets, the share that is tied, by bucket."""
 
 
 @lru_cache(maxsize=4)
@@ -66,21 +68,25 @@ def spans(histogram: ScoreHistogram) -> Spans:
     # Among several buckets that must stand together to be clear, each has its part of the bend.
     part = (counts / whole).max(axis=0)
     openness = np.repeat(_openness(grouped), sizes) * np.minimum(part, 1.0)
-    return Spans(openness, counts - tied + noise_sd)
+    elsewhere = np.maximum(counts.sum() - counts.sum(axis=0), _TINY)
+    tied_elsewhere = (tied.sum() - tied.sum(axis=0)) / elsewhere
+    return Spans(openness, counts - tied + noise_sd, np.clip(tied_elsewhere, 0.0, 1.0))
 
 
 def possible_pairs(histogram: ScoreHistogram) -> float:
     """How many pairs the cubic may have put into the wrong order, if all goes wrong.
 
     The third power: a triangle's area, and the cubic's error within it, which is of
-    second order while neighbours are alike.
+    second order while neighbours are alike. Where scores are tied elsewhere, those of a bucket
+    are a few values rather than a cubic: then it is the triangle itself.
 
     >>> even = ScoreHistogram(np.array([0.0, 0.5, 1.0]), np.full((2, 2), 100.0))
     >>> possible_pairs(even)
     0.0
     """
     each = spans(histogram)
-    return float((0.5 * each.loose[0] * each.loose[1] * each.openness**3).sum())
+    part = each.openness ** (3.0 - 2.0 * each.tied_elsewhere)
+    return float((0.5 * each.loose[0] * each.loose[1] * part).sum())
 
 
 def clear_spikes(histogram: ScoreHistogram) -> FloatArray:
