@@ -68,9 +68,11 @@ def end_loss(histogram: ScoreHistogram, label: int) -> EndLoss:
     # A power tells how a class thins out over a wide range, and a crowd only close to the end.
     own = _tail(histogram, label, at=1 - label, apart=min(_APART, end**-_EVENLY))
     other = _tail(histogram, 1 - label, at=1 - label, apart=1.0)
-    if own is not None and own.has_shape and own.held > _MOSTLY * (other.held if other else 0.0):
-        return _by_itself(own, even, slopes)
-    thins = min(own.loss(), even) if own is not None and own.has_shape else -log(end)
+    thins = -log(end)
+    if own is not None and own.has_shape:
+        if own.held > _MOSTLY * (other.held if other else 0.0):
+            return _by_itself(own, even, slopes)
+        thins = min(own.loss(), *own.thinning(), even)
     if other is None:
         return EndLoss(0.5 * (thins + even), 0.5 * (even - thins), slopes)
 
@@ -126,23 +128,29 @@ class _Tail:
         share = 1.0 - expected / here if here - expected > CLEAR * chance else 0.0
         return share * -log(EPS) + (1.0 - share) * min(1.0 / power - log(near), -log(EPS))
 
-    def near_loss(self) -> float:
-        """The same by the power between the end bucket and what is beside it."""
-        (near, middle, _), (here, first, _) = self.places, self.sums
-        power = np.clip(log1p(first / here) / log(middle / near), _LEAST_POWER, _LARGEST_POWER)
-        return min(1.0 / float(power) - log(near), -log(EPS))
+    def thinning(self) -> tuple[float, float]:
+        """The same by two powers more: that beside the end bucket, and one as much steeper again.
+
+        Classes that thin out do so ever faster, as the tails of a normal density of log-odds.
+        """
+        (near, middle, far), (here, first, second) = self.places, self.sums
+        beside = log1p(first / here) / log(middle / near)
+        steeper = max(beside, 2.0 * beside - _power(near, middle, far, first, second))
+        powers = np.clip([beside, steeper], _LEAST_POWER, _LARGEST_POWER)
+        losses = np.minimum(1.0 / powers - log(near), -log(EPS))
+        return float(losses[0]), float(losses[1])
 
 
 def _by_itself(own: _Tail, even: float, slopes: FloatArray) -> EndLoss:
-    """From its own counts: as far as two powers, chance and half of the way to even scores."""
-    two = (own.loss(), own.near_loss())
-    likely = 0.5 * (two[0] + two[1])
+    """From its own counts: as far as its powers are apart, chance, half of the way to even."""
+    losses = (own.loss(), *own.thinning())
+    likely = 0.5 * (losses[1] + losses[2])
     luck = [
         0.5 * abs(own.moved(index, by).loss() - own.moved(index, -by).loss())
         for index, (each, sd) in enumerate(zip(own.sums, own.sds, strict=True))
         for by in (min(hypot(sqrt(each), sd), 0.5 * each),)
     ]
-    apart = 0.5 * max(abs(even - likely), abs(two[0] - two[1]))
+    apart = 0.5 * max(abs(even - likely), max(losses) - min(losses))
     return EndLoss(likely, hypot(apart, *luck), slopes)
 
 
