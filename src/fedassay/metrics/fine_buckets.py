@@ -101,4 +101,5 @@ def _beside(counts: FloatArray, widths: FloatArray) -> FloatArray:
 
 def _window(values: FloatArray, low: IntArray, high: IntArray) -> FloatArray:
     running = np.concatenate([np.zeros((*values.shape[:-1], 1)), np.cumsum(values, axis=-1)], -1)
-    return np.take(running, high, axis=-1) - np.take(running, low, axis=-1)
+    inside: FloatArray = np.take(running, high, axis=-1) - np.take(running, low, axis=-1)
+    return inside
