@@ -304,3 +304,8 @@ def survey_content(survey: Survey) -> dict[str, Any]:
         "guarantee": survey.guarantee.sentence(),
         "plain_words": list(plain_words(survey.guarantee)),
     }
+
+
+survey_app = typer.Typer(help="Make a survey: what both sides agree on.", no_args_is_help=True)
+survey_app.command("new")(new_survey)
+survey_app.command("show")(show_survey)
