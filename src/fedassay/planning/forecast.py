@@ -159,7 +159,7 @@ def expected_histogram(
         observed = [
             Observed(rows_on(each, level, grid), value, variance)
             for each in (survey, second)
-            for level, (value, variance) in enumerate(_levels(each, counts, clients, grid))
+            for level, (value, variance) in enumerate(expected_levels(each, counts, clients, grid))
         ]
         _, covariance = fit_leaves(observed, total=total)
         epsilon = float(second.local_epsilon) if second.local_epsilon else None
@@ -167,7 +167,7 @@ def expected_histogram(
         joined = DenseNoise(covariance, table, epsilon)
         leaves = ScoreHistogram(grid.edges, counts, joined, decode_options.smooth)
         return as_counted(second, leaves)
-    values, variances = zip(*_levels(survey, counts, clients, grid), strict=True)
+    values, variances = zip(*expected_levels(survey, counts, clients, grid), strict=True)
     if isinstance(survey.hierarchy, Hierarchy) and decode_options.reconcile:
         # On average all levels agree: there is nothing to reconcile.
         tree = tree_noise(survey, survey.hierarchy, counts, variances)
@@ -176,10 +176,19 @@ def expected_histogram(
     return ScoreHistogram(survey.grid.edges, counts, noise, decode_options.smooth)
 
 
-def _levels(
+def expected_levels(
     survey: Survey, counts: FloatArray, clients: float, grid: Grid
 ) -> list[tuple[FloatArray, FloatArray]]:
-    """Every level's expected counters, and their variances once debiased."""
+    """Every level's expected counters, and their variances once debiased.
+
+    Counts are label x leaf, of several models at once model x label x leaf.
+
+    >>> import fedassay
+    >>> survey = fedassay.new_survey(privacy="distributed", epsilon=1, clients=1000, height=1)
+    >>> [(values, variances)] = expected_levels(survey, np.ones((2, 2)), 1000.0, survey.grid)
+    >>> variances[0].round(2).tolist()  # 2 e / (e - 1)^2
+    [1.84, 1.84]
+    """
     heard = clients * float(survey.step.client_fraction if survey.step else 1)
     shares = (
         [float(share) for share in survey.level_policy.client_fractions]
