@@ -6,6 +6,7 @@ cells make up which.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -66,7 +67,7 @@ class NoNoise:
         return 1.0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class MergedNoise:
     """The noise of buckets that are sums of neighbouring cells."""
 
@@ -78,12 +79,22 @@ class MergedNoise:
         """As for the cells."""
         return self.base.is_zero
 
+    @cached_property
+    def dense(self) -> "DenseNoise | None":
+        """The buckets' own covariances, where those of the cells are in a matrix: many ask."""
+        base = self.base.dense if isinstance(self.base, MergedNoise) else self.base
+        return base.merged(self.sizes) if isinstance(base, DenseNoise) else None
+
     def variance(self, weights: FloatArray) -> float:
         """Give every cell its bucket's weight."""
+        if self.dense is not None:
+            return self.dense.variance(weights)
         return self.base.variance(np.repeat(weights, self.sizes, axis=1))
 
     def covariances(self, weights: FloatArray) -> FloatArray:
         """Give every cell its bucket's weights."""
+        if self.dense is not None:
+            return self.dense.covariances(weights)
         return self.base.covariances(np.repeat(weights, self.sizes, axis=2))
 
     @property
@@ -184,6 +195,20 @@ class DenseNoise:
         flat = weights.reshape(len(weights), -1)
         form: FloatArray = flat @ self.covariance @ flat.T
         return form - _table_covariance(self.table, weights)
+
+    def merged(self, sizes: IntArray) -> "DenseNoise":
+        """Of buckets of so many neighbouring leaves.
+
+        >>> DenseNoise(np.eye(4)).merged(np.array([2])).covariance.tolist()
+        [[2.0, 0.0], [0.0, 2.0]]
+        """
+        starts, leaves = np.cumsum(sizes) - sizes, len(self.covariance) // 2
+        summed = self.covariance.reshape(2, leaves, 2, leaves)
+        for axis in (1, 3):
+            summed = np.add.reduceat(summed, starts, axis=axis)
+        table = None if self.table is None else np.add.reduceat(self.table, starts, axis=1)
+        square = summed.reshape(2 * len(starts), 2 * len(starts))
+        return DenseNoise(square, table, self.local_epsilon)
 
     def below(self, label: int) -> FloatArray:
         """Of one label's counts below any two edges: sums of sums, without a product.

@@ -75,10 +75,8 @@ def _below(noise: NoiseModel, label: int, buckets: int) -> FloatArray:
     """Covariances of one class's counts below any two edges, edge x edge."""
     if isinstance(noise, DenseNoise):
         return noise.below(label)
-    if isinstance(noise, MergedNoise) and isinstance(noise.base, DenseNoise):
-        edges = np.append(0, np.cumsum(noise.sizes))
-        at_edges: FloatArray = noise.base.below(label)[np.ix_(edges, edges)]
-        return at_edges
+    if isinstance(noise, MergedNoise) and noise.dense is not None:
+        return noise.dense.below(label)
     weights = np.zeros((buckets + 1, 2, buckets))
     weights[:, label] = np.tri(buckets + 1, buckets, -1)
     return noise.covariances(weights)

@@ -17,7 +17,7 @@ from fedassay.metrics.average_precision import precision_gradient
 from fedassay.metrics.roc_auc import area_gradient, likely_area
 from fedassay.noise import DenseNoise
 from fedassay.planning.pilot import Pilot, heard_fraction
-from fedassay.reconcile import leaf_covariance
+from fedassay.reconcile import News, of_both_labels
 from fedassay.survey import Survey
 from fedassay.two_steps import as_counted, rows_on, sums_on
 
@@ -38,7 +38,7 @@ class Judge:
     edges: list[int]
     """Where errors at thresholds are predicted."""
     known: FloatArray
-    """Precision of the leaves after the first survey, label x leaf x leaf."""
+    """Covariance of the leaves after the first survey, label x leaf x leaf."""
     area: FloatArray
     rates: list[FloatArray]
     curve: list[FloatArray]
@@ -49,7 +49,7 @@ class Judge:
         """For a pilot's scores; thresholds, or quantiles of the scores, stand for all."""
         edges, histogram = _judged(pilot, thresholds), pilot.histogram
         leaves = histogram.buckets
-        known = _precision(pilot.survey, pilot, heard=pilot.reports)
+        known = np.linalg.inv(_precision(pilot, heard=pilot.reports))
         total = histogram.total
         rates = []
         for edge in edges:
@@ -81,25 +81,28 @@ class Judge:
         """
         return self._of_cells(survey) if survey.is_local else self._of_leaves(survey)
 
-    def _told(self, survey: Survey) -> FloatArray:
-        """Precision of the leaves after both surveys, label x leaf x leaf."""
+    def _news(self, survey: Survey) -> News:
+        """What a second survey's counters add to what the first one's say of the leaves."""
         heard = self.pilot.clients * float(heard_fraction(survey))
-        return self.known + _precision(survey, self.pilot, heard=heard)
+        rows, variances = _counters(survey, self.pilot, heard=heard)
+        return News.of(rows, variances, seen=rows @ self.known)
 
     def _of_leaves(self, survey: Survey) -> FloatArray:
         cells = as_counted(survey, self.pilot.histogram).cells
         kept = range(self.pilot.histogram.buckets + 1) if cells is None else cells.tolist()
         ranking, hidden = _ranking(self.pilot, tuple(kept))
         gradients = np.stack([self.area, ranking, *self.rates, *self.curve], axis=-1)
-        solved = np.linalg.solve(self._told(survey), gradients)
-        variances = np.einsum("lng,lng->g", gradients, solved)
+        variances = np.einsum("lng,lng->g", gradients, self.known @ gradients)
+        variances -= self._news(survey).of_sums(gradients)
         variances[1] += hidden**2
         spreads: FloatArray = np.sqrt(np.maximum(variances, 0.0))
         return spreads
 
     def _of_cells(self, survey: Survey) -> FloatArray:
         leaves = self.pilot.histogram
-        covariance = leaf_covariance(self._told(survey), total_is_known=survey.total_is_known)
+        covariance = of_both_labels(
+            self.known - self._news(survey).of_leaves(), total_is_known=survey.total_is_known
+        )
         noise = DenseNoise(covariance, leaves.counts, float(survey.local_epsilon or 0))
         expected = as_counted(survey, ScoreHistogram(leaves.edges, leaves.counts, noise))
         figures = [likely_area(expected), average_precision(expected)]
@@ -124,17 +127,16 @@ def _error(estimate: Estimate) -> float:
     return hypot(estimate.noise_sd, estimate.binning_sd)
 
 
-def _precision(survey: Survey, pilot: Pilot, *, heard: float) -> FloatArray:
-    """What a survey's counters say of the leaves: sums of rows' outer products over variances."""
-    leaves = pilot.histogram.buckets
+def _counters(survey: Survey, pilot: Pilot, *, heard: float) -> tuple[FloatArray, FloatArray]:
+    """All counters of a survey: how they add leaves up, and their variances once debiased."""
     shares = (
         [float(share) for share in survey.level_policy.client_fractions]
         if isinstance(survey.level_policy, OneLevel)
         else [1.0] * survey.hierarchy.levels
     )
-    precision = np.zeros((2, leaves, leaves))
+    rows, variances = [], []
     for level, (mechanism, share) in enumerate(zip(survey.mechanisms, shares, strict=True)):
-        rows = rows_on(survey, level, pilot.grid)
+        rows.append(rows_on(survey, level, pilot.grid))
         variance = level_variance(
             mechanism.law(),
             clients=pilot.clients,
@@ -142,9 +144,14 @@ def _precision(survey: Survey, pilot: Pilot, *, heard: float) -> FloatArray:
             counts=np.abs(sums_on(survey, level, pilot.histogram.counts, pilot.grid)),
             sampled=survey.samples_clients,
         )
-        for label in (0, 1):
-            weighted = rows[label] / np.broadcast_to(variance[label], rows.shape[1])[:, None]
-            precision[label] += rows[label].T @ weighted
+        variances.append(np.broadcast_to(variance, rows[-1].shape[:2]))
+    return np.concatenate(rows, axis=1), np.concatenate(variances, axis=1)
+
+
+def _precision(pilot: Pilot, *, heard: float) -> FloatArray:
+    """What the first survey's counters say of the leaves, label x leaf x leaf."""
+    rows, variances = _counters(pilot.survey, pilot, heard=heard)
+    precision: FloatArray = rows.swapaxes(1, 2) @ (rows / variances[..., np.newaxis])
     return precision
 
 

@@ -35,7 +35,9 @@ def noise_variances(
         table = counts[:, np.newaxis]
         weighted = table * weights
         totals = np.maximum(table.sum(axis=(2, 3)), 1.0)
-        form = form - (weighted * weights).sum(axis=(2, 3)) + weighted.sum(axis=(2, 3)) ** 2 / totals
+        form = (
+            form - (weighted * weights).sum(axis=(2, 3)) + weighted.sum(axis=(2, 3)) ** 2 / totals
+        )
     return np.maximum(form, 0.0)
 
 

@@ -146,9 +146,7 @@ class Scorer:
         is_told = (classes >= CLEAR_OF_NOISE * sds[:, 1:]).all(axis=1)
         errors = [
             [area.error(float(sd), truth, self.caution) if told else 1.0]
-            for area, sd, truth, told in zip(
-                on.areas, sds[:, 0], self.areas, is_told, strict=True
-            )
+            for area, sd, truth, told in zip(on.areas, sds[:, 0], self.areas, is_told, strict=True)
         ]
         return Candidate(survey, self._mean_log(errors))
 
