@@ -153,7 +153,9 @@ class ScoreHistogram:
     @cached_property
     def cumulative(self) -> FloatArray:
         """Counts at or below each edge, label x edge, from 0 at the left end."""
-        return np.concatenate([np.zeros((2, 1)), np.cumsum(self.counts, axis=1)], axis=1)
+        below = np.zeros((2, self.buckets + 1))
+        np.cumsum(self.counts, axis=1, out=below[:, 1:])
+        return below
 
     @cached_property
     def slopes(self) -> FloatArray:
@@ -167,8 +169,8 @@ class ScoreHistogram:
         Between spikes a well-behaved distribution is smooth (`def:wellbehaved`); what
         lies in a spike may sit anywhere in its bucket.
         """
-        density = np.maximum(self.counts, 0.0) / self.widths
-        padded = np.pad(density, ((0, 0), (1, 1)))
+        padded = np.zeros((2, self.buckets + 2))
+        padded[:, 1:-1] = np.maximum(self.counts, 0.0) / self.widths
         expected = 2.0 * np.maximum(padded[:, :-2], padded[:, 2:]) * self.widths
         return np.maximum(self.counts - expected, 0.0)
 
