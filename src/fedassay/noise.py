@@ -181,8 +181,8 @@ class DenseNoise:
 
     @property
     def is_zero(self) -> bool:
-        """Whether the leaves themselves are exact."""
-        return not self.covariance.any()
+        """Whether the leaves themselves are exact: what does not vary has no covariance."""
+        return not np.diagonal(self.covariance).any()
 
     def variance(self, weights: FloatArray) -> float:
         """The quadratic form of the weights."""

@@ -237,8 +237,9 @@ def plan(
         errors = errors_by_steps(made)
     if output is not None:
         made.design.survey.save(output)
-    taken = {"taken": 1 if made.design.second is None else 2, "errors": errors}
-    voice.result({**made.to_json(), "steps": taken})
+    if as_json:
+        taken = {"taken": 1 if made.design.second is None else 2, "errors": errors}
+        voice.result({**made.to_json(), "steps": taken})
     print_plan(made, voice)
     if len(errors) > 1:
         once, twice = (f"{error:.2g}" for error in errors.values())

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from math import isfinite
 from typing import Any, TypeVar
 
@@ -68,7 +69,7 @@ class Goal:
             require_positive(require_number(self.tau, "tau"), "tau")
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Plan:
     """A request with nothing left open, the survey for it, and its predicted errors."""
 
@@ -76,8 +77,8 @@ class Plan:
     goal: Goal
     design: SurveyDesign
     forecasts: dict[str, ErrorForecast]
-    calibrated_ece: float
-    """The calibration error expected after calibrating from this survey."""
+    recalibrate: Callable[[], float]
+    """Makes `calibrated_ece`."""
     solved_for: tuple[str, ...] = ()
     """What the plan solved for: clients, epsilon or nothing."""
     enough_clients: int | None = None
@@ -87,6 +88,11 @@ class Plan:
     enough_epsilon: Fraction | None = None
     obstacle: str = ""
     """Why no number of clients, or no epsilon, meets it."""
+
+    @cached_property
+    def calibrated_ece(self) -> float:
+        """The calibration error expected after calibrating from this survey, by rehearsing it."""
+        return self.recalibrate()
 
     def __str__(self) -> str:
         """The predicted errors as a table, and the verdict."""
@@ -344,13 +350,12 @@ def _predicted(
     listed = list(forecasts.items())
     listed.insert(len(OVERALL), ("ece", forecast_ece(monte_carlo, generator=generator)))
     forecasts = dict(listed)
-    calibrated = expected_ece(monte_carlo, generator=generator)
     return Plan(
         request=request,
         goal=goal,
         design=design,
         forecasts=forecasts,
-        calibrated_ece=calibrated,
+        recalibrate=lambda: expected_ece(monte_carlo, generator=generator),
     )
 
 
