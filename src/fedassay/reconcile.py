@@ -73,30 +73,30 @@ def fit_leaves(
         for label in (0, 1):
             target[label] += (level.values[label] / level.variances[label]) @ level.rows[label]
     free = _free_covariance(observed)
-    leaves = (free @ target.ravel()).reshape(2, count)
-    if total is None:
-        return leaves, free
-    row = free.sum(axis=1)
-    leaves = leaves + (row * (total - leaves.sum()) / row.sum()).reshape(2, count)
-    return leaves, _given_total(free)
+    leaves = np.einsum("lij,lj->li", free, target)
+    if total is not None:
+        rows = free.sum(axis=2)
+        leaves = leaves + rows * (total - leaves.sum()) / rows.sum()
+    return leaves, of_both_labels(free, total_is_known=total is not None)
 
 
 def _free_covariance(observed: Sequence[Observed]) -> FloatArray:
-    """Of leaves that were fitted with nothing known of their total."""
+    """Of leaves that were fitted with nothing known of their total, label x leaf x leaf."""
     count = observed[0].rows.shape[-1]
     single = next((level for level in observed if _counts_each_leaf(level)), None)
     others = [level for level in observed if level is not single]
-    if single is None or 2 * sum(level.rows.shape[1] for level in others) > count:
+    more = sum(level.rows.shape[1] for level in others)
+    if single is None or not 0 < more < count:
         precision = np.zeros((2, count, count))
         for level in observed:
             precision += level.rows.swapaxes(1, 2) @ (level.rows / level.variances[..., None])
-        return of_both_labels(np.linalg.inv(precision), total_is_known=False)
+        return np.linalg.inv(precision)
     rows = np.concatenate([level.rows for level in others], axis=1)
     variances = np.concatenate([level.variances for level in others], axis=1)
     news = News.of(rows, variances, seen=rows * single.variances[:, None, :])
     covariance = -news.of_leaves()
     covariance[:, np.arange(count), np.arange(count)] += single.variances
-    return of_both_labels(covariance, total_is_known=False)
+    return covariance
 
 
 def _counts_each_leaf(level: Observed) -> bool:
@@ -153,15 +153,12 @@ def of_both_labels(covariance: FloatArray, *, total_is_known: bool) -> FloatArra
     """
     count = covariance.shape[-1]
     both = np.zeros((2 * count, 2 * count))
-    both[:count, :count], both[count:, count:] = covariance
-    return _given_total(both) if total_is_known else both
-
-
-def _given_total(covariance: FloatArray) -> FloatArray:
-    """The same once the sum of all leaves is known."""
-    row = covariance.sum(axis=1)
-    given: FloatArray = covariance - np.outer(row, row) / row.sum()
-    return given
+    if total_is_known:
+        row = covariance.sum(axis=2).ravel()
+        np.outer(row, row / -row.sum(), out=both)
+    for label, own in enumerate((slice(count), slice(count, None))):
+        both[own, own] += covariance[label]
+    return both
 
 
 def prefix_leaves(hierarchy: Hierarchy, values: tuple[FloatArray, ...]) -> FloatArray:

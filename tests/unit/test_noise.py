@@ -133,6 +133,21 @@ def test_merging_cells_keeps_the_variance_of_their_sum(hierarchy: Hierarchy, see
     assert np.isclose(MergedNoise(base, sizes).variance(weights), base.variance(spread))
 
 
+@given(st.integers(4, 9), seeds)
+def test_merged_leaves_have_the_noise_of_their_sums(leaves: int, seed: int) -> None:
+    """Of a matrix: once merged and merged again, against leaves with their bucket's weight."""
+    generator = np.random.default_rng(seed)
+    root = generator.normal(size=(2 * leaves, 2 * leaves))
+    base = DenseNoise(root @ root.T + np.eye(2 * leaves), generator.uniform(0.0, 0.1, (2, leaves)))
+    once = MergedNoise(base, np.array([2, 1, leaves - 3]))
+    twice = MergedNoise(once, np.array([1, 2]))
+    for merged, sizes in ((once, [2, 1, leaves - 3]), (twice, [2, leaves - 2])):
+        weights = generator.normal(size=(2, 2, len(sizes)))
+        spread = np.stack([np.repeat(each, sizes, axis=1) for each in weights])
+        np.testing.assert_allclose(merged.covariances(weights), base.covariances(spread))
+        assert np.isclose(merged.variance(weights[0]), base.variance(spread[0]))
+
+
 def test_exact_counts_have_no_noise() -> None:
     assert NoNoise().is_zero
     assert NoNoise().variance(np.ones((2, 3))) == 0.0
