@@ -81,6 +81,16 @@ def progress(what: str, total: int | None) -> Iterator[Advance]:
         yield lambda steps: bar.advance(task, steps)
 
 
+@contextmanager
+def working() -> Iterator[Callable[[str], None]]:
+    """What is being worked on, on standard error, gone when done."""
+    if not err.is_terminal:
+        yield lambda _: None
+        return
+    with err.status("planning ...") as status:
+        yield lambda what: status.update(f"{what} ...")
+
+
 def figures_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     """A table whose first column are names, to the left, and all others figures, to the right."""
     table = Table(box=None, pad_edge=False, header_style="bold")
