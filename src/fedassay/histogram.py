@@ -9,9 +9,8 @@ import numpy.typing as npt
 from fedassay.checks import require_thresholds, require_type, require_whole, shown
 from fedassay.errors import SettingInvalid
 from fedassay.examples import Examples, FloatArray, IntArray
-from fedassay.extras import needed_for
 from fedassay.grid import Grid
-from fedassay.interpolation import cubic, monotone_slopes
+from fedassay.interpolation import cubic, monotone_slopes, nearest_rising
 from fedassay.noise import NoiseModel, NoNoise, merged
 from fedassay.presentation import html_text
 
@@ -267,13 +266,10 @@ class ScoreHistogram:
         """
         if self.noise.is_zero:
             return self
-        with needed_for("curves of noisy counts"):
-            from scipy.optimize import isotonic_regression
-
-        rows = []
-        for row in self.cumulative:
-            fitted = np.asarray(isotonic_regression(row[1:]).x)
-            rows.append(np.diff(np.clip(fitted, 0.0, None), prepend=0.0))
+        rows = [
+            np.diff(np.clip(nearest_rising(row[1:]), 0.0, None), prepend=0.0)
+            for row in self.cumulative
+        ]
         return ScoreHistogram(self.edges, np.stack(rows), self.noise, self.smooth)
 
     def merge(self, boundaries: IntArray) -> "ScoreHistogram":

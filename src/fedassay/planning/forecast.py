@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from math import hypot, inf
+from math import erf, hypot, inf, sqrt
 
 import numpy as np
 
 from fedassay.decoding import DecodeOptions, join_levels, level_variance, tree_noise
 from fedassay.estimate import Estimate, NotEnoughData, check_confidence, normal_quantile
 from fedassay.examples import FloatArray
-from fedassay.extras import needed_for
 from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy
 from fedassay.histogram import ScoreHistogram
@@ -114,9 +113,6 @@ def folded_quantile(mean: float, sd: float, probability: float) -> float:
     >>> round(folded_quantile(0.0, 1.0, 0.95), 2)
     1.96
     """
-    with needed_for("planning"):
-        from scipy.special import ndtr
-
     shift = abs(mean)
     if sd == 0.0:
         return shift
@@ -124,7 +120,8 @@ def folded_quantile(mean: float, sd: float, probability: float) -> float:
     high = low + shift
     for _ in range(60):
         middle = 0.5 * (low + high)
-        inside = float(ndtr((middle - shift) / sd) - ndtr((-middle - shift) / sd))
+        within = ((middle - shift) / sd, (middle + shift) / sd)
+        inside = 0.5 * sum(erf(each / sqrt(2.0)) for each in within)
         low, high = (middle, high) if inside < probability else (low, middle)
     return high
 
