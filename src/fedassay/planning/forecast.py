@@ -181,7 +181,8 @@ def expected_levels(
     Counts are label x leaf, of several models at once model x label x leaf.
 
     >>> import fedassay
-    >>> survey = fedassay.new_survey(privacy="distributed", epsilon=1, clients=1000, height=1)
+    >>> asked = {"privacy": "distributed", "epsilon": 1, "minimum_reports": 1000, "height": 1}
+    >>> survey = fedassay.new_survey(**asked)
     >>> [(values, variances)] = expected_levels(survey, np.ones((2, 2)), 1000.0, survey.grid)
     >>> variances[0].round(2).tolist()  # 2 e / (e - 1)^2
     [1.84, 1.84]

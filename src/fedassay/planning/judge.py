@@ -37,8 +37,10 @@ class Judge:
     pilot: Pilot
     edges: list[int]
     """Where errors at thresholds are predicted."""
-    known: FloatArray
-    """Covariance of the leaves after the first survey, label x leaf x leaf."""
+    told: FloatArray
+    """Precision of the leaves after the first survey, label x leaf x leaf."""
+    known: FloatArray | None
+    """Its inverse; None where leaves were cut since, of which the first knows the sum alone."""
     area: FloatArray
     rates: list[FloatArray]
     curve: list[FloatArray]
@@ -49,7 +51,8 @@ class Judge:
         """For a pilot's scores; thresholds, or quantiles of the scores, stand for all."""
         edges, histogram = _judged(pilot, thresholds), pilot.histogram
         leaves = histogram.buckets
-        known = np.linalg.inv(_precision(pilot, heard=pilot.reports))
+        told = _precision(*_counters(pilot.survey, pilot, heard=pilot.reports))
+        known = np.linalg.inv(told) if pilot.grid == pilot.survey.grid else None
         total = histogram.total
         rates = []
         for edge in edges:
@@ -62,7 +65,7 @@ class Judge:
             of_all = (right - (tp + histogram.total_negatives - fp) / total) / total
             rates += [of_positives, of_called, of_all]
         curve = [_rate(pilot, edge, label) for edge in _edges(pilot, _CURVE) for label in (0, 1)]
-        return cls(pilot, edges, known, area_gradient(histogram), rates, curve)
+        return cls(pilot, edges, told, known, area_gradient(histogram), rates, curve)
 
     def error(self, survey: Survey) -> float:
         """The mean log of predicted errors: of both areas, of thresholds, and of the curve."""
@@ -81,28 +84,40 @@ class Judge:
         """
         return self._of_cells(survey) if survey.is_local else self._of_leaves(survey)
 
-    def _news(self, survey: Survey) -> News:
-        """What a second survey's counters add to what the first one's say of the leaves."""
+    def _counters(self, survey: Survey) -> tuple[FloatArray, FloatArray]:
         heard = self.pilot.clients * float(heard_fraction(survey))
-        rows, variances = _counters(survey, self.pilot, heard=heard)
-        return News.of(rows, variances, seen=rows @ self.known)
+        return _counters(survey, self.pilot, heard=heard)
+
+    def _variances(self, survey: Survey, sums: FloatArray) -> FloatArray:
+        """Of sums of leaves (label x leaf x sum) after both surveys."""
+        rows, variances = self._counters(survey)
+        if self.known is None:
+            solved = np.linalg.solve(self.told + _precision(rows, variances), sums)
+            after: FloatArray = np.einsum("lng,lng->g", sums, solved)
+            return after
+        before: FloatArray = np.einsum("lng,lng->g", sums, self.known @ sums)
+        return before - News.of(rows, variances, seen=rows @ self.known).of_sums(sums)
+
+    def _covariance(self, survey: Survey) -> FloatArray:
+        """Of the leaves after both surveys, label x leaf x leaf."""
+        rows, variances = self._counters(survey)
+        if self.known is None:
+            return np.linalg.inv(self.told + _precision(rows, variances))
+        return self.known - News.of(rows, variances, seen=rows @ self.known).of_leaves()
 
     def _of_leaves(self, survey: Survey) -> FloatArray:
         cells = as_counted(survey, self.pilot.histogram).cells
         kept = range(self.pilot.histogram.buckets + 1) if cells is None else cells.tolist()
         ranking, hidden = _ranking(self.pilot, tuple(kept))
         gradients = np.stack([self.area, ranking, *self.rates, *self.curve], axis=-1)
-        variances = np.einsum("lng,lng->g", gradients, self.known @ gradients)
-        variances -= self._news(survey).of_sums(gradients)
+        variances = self._variances(survey, gradients)
         variances[1] += hidden**2
         spreads: FloatArray = np.sqrt(np.maximum(variances, 0.0))
         return spreads
 
     def _of_cells(self, survey: Survey) -> FloatArray:
         leaves = self.pilot.histogram
-        covariance = of_both_labels(
-            self.known - self._news(survey).of_leaves(), total_is_known=survey.total_is_known
-        )
+        covariance = of_both_labels(self._covariance(survey), total_is_known=survey.total_is_known)
         noise = DenseNoise(covariance, leaves.counts, float(survey.local_epsilon or 0))
         expected = as_counted(survey, ScoreHistogram(leaves.edges, leaves.counts, noise))
         figures = [likely_area(expected), average_precision(expected)]
@@ -148,9 +163,8 @@ def _counters(survey: Survey, pilot: Pilot, *, heard: float) -> tuple[FloatArray
     return np.concatenate(rows, axis=1), np.concatenate(variances, axis=1)
 
 
-def _precision(pilot: Pilot, *, heard: float) -> FloatArray:
-    """What the first survey's counters say of the leaves, label x leaf x leaf."""
-    rows, variances = _counters(pilot.survey, pilot, heard=heard)
+def _precision(rows: FloatArray, variances: FloatArray) -> FloatArray:
+    """What counters say of the leaves, label x leaf x leaf."""
     precision: FloatArray = rows.swapaxes(1, 2) @ (rows / variances[..., np.newaxis])
     return precision
 

@@ -1,7 +1,10 @@
 """The noise of one survey under several models of the scores at once: a search asks it often."""
 
+from functools import lru_cache
+
 import numpy as np
 
+from fedassay.cut_levels import AnyLevels
 from fedassay.examples import FloatArray
 from fedassay.hierarchy import Hierarchy
 from fedassay.planning.forecast import expected_levels
@@ -17,7 +20,8 @@ def noise_variances(
     several sums for each model (model x sum x label x cell).
 
     >>> import fedassay
-    >>> survey = fedassay.new_survey(privacy="distributed", epsilon=1, clients=1000, height=1)
+    >>> asked = {"privacy": "distributed", "epsilon": 1, "minimum_reports": 1000, "height": 1}
+    >>> survey = fedassay.new_survey(**asked)
     >>> variances = noise_variances(survey, np.ones((1, 2, 2)), np.ones((1, 1, 2, 2)), clients=1e3)
     >>> variances.round(2).tolist()  # of four counters, 2 e / (e - 1)^2 each
     [[7.37]]
@@ -56,14 +60,20 @@ def _of_tree(
     return form - t.sum(axis=(2, 3)) ** 2 / s.sum(axis=(2, 3)) if given_total else form
 
 
+@lru_cache(maxsize=64)
+def _all_rows(levels: AnyLevels) -> FloatArray:
+    """How the counters of all levels add leaves up, label x counter x leaf."""
+    rows = np.concatenate([levels.rows(level) for level in range(levels.levels)], axis=1)
+    rows.flags.writeable = False
+    return rows
+
+
 def _of_any(survey: Survey, variances: list[FloatArray], weights: FloatArray) -> FloatArray:
     """As `noise.DenseNoise.variance` of `reconcile.fit_leaves`, without the covariances."""
-    levels = survey.hierarchy
-    precision = np.zeros((len(weights), 2, levels.leaves, levels.leaves))
-    for level, own in enumerate(variances):
-        rows = levels.rows(level)
-        precision += rows.swapaxes(1, 2) @ (rows / own[:, 0, :, :, np.newaxis])
-    ones = np.ones((len(weights), 1, 2, levels.leaves))
+    rows = _all_rows(survey.hierarchy)
+    own = np.concatenate(variances, axis=-1)[:, 0, :, :, np.newaxis]
+    precision = rows.swapaxes(1, 2) @ (rows / own)
+    ones = np.ones((len(weights), 1, 2, rows.shape[-1]))
     asked = np.concatenate([weights, ones], axis=1).transpose(0, 2, 3, 1)
     solved = np.linalg.solve(precision, asked)
     form: FloatArray = np.einsum("mlns,mlns->ms", asked, solved)
