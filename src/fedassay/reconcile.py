@@ -90,7 +90,8 @@ def _free_covariance(observed: Sequence[Observed]) -> FloatArray:
         precision = np.zeros((2, count, count))
         for level in observed:
             precision += level.rows.swapaxes(1, 2) @ (level.rows / level.variances[..., None])
-        return np.linalg.inv(precision)
+        inverse: FloatArray = np.linalg.inv(precision).astype(np.float64, copy=False)
+        return inverse
     rows = np.concatenate([level.rows for level in others], axis=1)
     variances = np.concatenate([level.variances for level in others], axis=1)
     news = News.of(rows, variances, seen=rows * single.variances[:, None, :])

@@ -149,7 +149,8 @@ class BinTable:
         buckets = self.histogram.buckets
         places = self.bin_of_piece * buckets + np.arange(buckets)[:, None]
         sums = np.bincount(places.ravel(), of_pieces.ravel(), self.bins * buckets)
-        return sums.reshape(self.bins, buckets)
+        by_bin: FloatArray = sums.reshape(self.bins, buckets).astype(np.float64, copy=False)
+        return by_bin
 
     def _summed(self, of_pieces: FloatArray) -> FloatArray:
         places = self.bin_of_piece.ravel()

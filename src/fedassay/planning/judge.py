@@ -52,7 +52,7 @@ class Judge:
         edges, histogram = _judged(pilot, thresholds), pilot.histogram
         leaves = histogram.buckets
         told = _precision(*_counters(pilot.survey, pilot, heard=pilot.reports))
-        known = np.linalg.inv(told) if pilot.grid == pilot.survey.grid else None
+        known = _inverse(told) if pilot.grid == pilot.survey.grid else None
         total = histogram.total
         rates = []
         for edge in edges:
@@ -102,7 +102,7 @@ class Judge:
         """Of the leaves after both surveys, label x leaf x leaf."""
         rows, variances = self._counters(survey)
         if self.known is None:
-            return np.linalg.inv(self.told + _precision(rows, variances))
+            return _inverse(self.told + _precision(rows, variances))
         return self.known - News.of(rows, variances, seen=rows @ self.known).of_leaves()
 
     def _of_leaves(self, survey: Survey) -> FloatArray:
@@ -167,6 +167,10 @@ def _precision(rows: FloatArray, variances: FloatArray) -> FloatArray:
     """What counters say of the leaves, label x leaf x leaf."""
     precision: FloatArray = rows.swapaxes(1, 2) @ (rows / variances[..., np.newaxis])
     return precision
+
+
+def _inverse(precision: FloatArray) -> FloatArray:
+    return np.linalg.inv(precision).astype(np.float64, copy=False)
 
 
 def _judged(pilot: Pilot, thresholds: Sequence[float]) -> list[int]:

@@ -79,5 +79,5 @@ def _of_any(survey: Survey, variances: list[FloatArray], weights: FloatArray) ->
     form: FloatArray = np.einsum("mlns,mlns->ms", asked, solved)
     if not survey.total_is_known:
         return form[:, :-1]
-    with_total = np.einsum("mlns,mln->ms", asked, solved[..., -1])
+    with_total: FloatArray = np.einsum("mlns,mln->ms", asked, solved[..., -1])
     return form[:, :-1] - with_total[:, :-1] ** 2 / form[:, -1:]
