@@ -230,11 +230,9 @@ class ScoreHistogram:
         size = np.abs(self.counts[:, first:last]).max(axis=1)
         step = 1e-6 * np.where(size > 0.0, size, 1.0)
         steps = np.eye(last - first) * step[:, None, None]
-        ends = [
-            self._inside(nudged + move, slice(first, last), bucket, part)
-            for move in (steps, -steps)
-        ]
-        shares[:, first:last] = (ends[0] - ends[1]) / (2.0 * step[:, None])
+        both = np.stack([nudged + steps, nudged - steps])
+        above, below = self._inside(both, slice(first, last), bucket, part)
+        shares[:, first:last] = (above - below) / (2.0 * step[:, None])
         shares[:, first:bucket] += 1.0
         return shares
 

@@ -25,12 +25,17 @@ def monotone_slopes(widths: FloatArray, counts: FloatArray) -> FloatArray:
         inner = (weight_left + weight_right) / (weight_left / left + weight_right / right)
     slopes = np.empty((*density.shape[:-1], density.shape[-1] + 1))
     slopes[..., 1:-1] = np.where(rising, inner, 0.0)
-    slopes[..., 0] = _end_slope(widths[0], widths[1], density[..., 0], density[..., 1])
-    slopes[..., -1] = _end_slope(widths[-1], widths[-2], density[..., -1], density[..., -2])
+    # The outermost two and those beside them, from either end.
+    outer, beside = [0, -1], [1, -2]
+    slopes[..., outer] = _end_slopes(
+        widths[outer], widths[beside], density[..., outer], density[..., beside]
+    )
     return slopes
 
 
-def _end_slope(near: float, far: float, first: FloatArray, second: FloatArray) -> FloatArray:
+def _end_slopes(
+    near: FloatArray, far: FloatArray, first: FloatArray, second: FloatArray
+) -> FloatArray:
     slope = ((2.0 * near + far) * first - near * second) / (near + far)
     slope = np.where(np.sign(slope) != np.sign(first), 0.0, slope)
     overshoots = (np.sign(first) != np.sign(second)) & (np.abs(slope) > 3.0 * np.abs(first))

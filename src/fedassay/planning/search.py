@@ -108,6 +108,7 @@ class _Search:
     request: SurveyRequest
     scorer: Scorer
     _plain: dict[Grid, list[Candidate]] = field(default_factory=dict)
+    _errors: dict[Survey, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, request: SurveyRequest) -> "_Search":
@@ -126,6 +127,13 @@ class _Search:
         """Every tree of a variety on a grid."""
         trees = candidate_surveys(self.request, grid, variety)
         return [self.scorer.candidate(tree) for tree in trees]
+
+
+    def error(self, candidate: Candidate) -> float:
+        """Of all figures: dearer to predict than that of ROC AUC alone."""
+        if candidate.survey not in self._errors:
+            self._errors[candidate.survey] = self.scorer.error(candidate)
+        return self._errors[candidate.survey]
 
 
 @lru_cache(maxsize=4)
@@ -204,7 +212,7 @@ def _steps(request: SurveyRequest, search: _Search) -> Steps:
     ]
     # Thresholds cost most to predict: they are for those whose ROC AUC is good.
     good = sorted(typical, key=lambda tree: tree.area_error)[:_SHORTLIST]
-    one = min(map(search.scorer.error, good))
+    one = min(map(search.error, good))
     return Steps.TWO if two_step_error(request, search.scorer) < one else Steps.ONE
 
 
@@ -213,12 +221,11 @@ def _best(search: _Search) -> Survey:
 
     Grids are first judged with plain trees, then the best with every tree.
     """
-    scorer = search.scorer
     plain = _plain_candidates(search, _sizes(search.request))
-    finalists = [min(map(scorer.error, trees)) for trees in plain[:_SHORTLIST]]
+    finalists = [min(map(search.error, trees)) for trees in plain[:_SHORTLIST]]
     best = plain[min(range(len(finalists)), key=finalists.__getitem__)]
     thorough = search.candidates(best[0].survey.grid, THOROUGH)
-    return min(thorough, key=scorer.error).survey
+    return min(thorough, key=search.error).survey
 
 
 def _quick(search: _Search, cells: int | None) -> Survey:
@@ -229,7 +236,7 @@ def _quick(search: _Search, cells: int | None) -> Survey:
         sizes = near or sizes
     plain = _plain_candidates(search, sizes)
     quickly = (tree for trees in plain[:_QUICKLY] for tree in trees)
-    return min(quickly, key=search.scorer.error).survey
+    return min(quickly, key=search.error).survey
 
 
 def _sizes(request: SurveyRequest) -> Sequence[int]:
