@@ -90,20 +90,22 @@ class Judge:
 
     def _variances(self, survey: Survey, sums: FloatArray) -> FloatArray:
         """Of sums of leaves (label x leaf x sum) after both surveys."""
-        rows, variances = self._counters(survey)
         if self.known is None:
-            solved = np.linalg.solve(self.told + _precision(rows, variances), sums)
-            after: FloatArray = np.einsum("lng,lng->g", sums, solved)
+            after: FloatArray = np.einsum("lng,lng->g", sums, self._covariance(survey) @ sums)
             return after
         before: FloatArray = np.einsum("lng,lng->g", sums, self.known @ sums)
-        return before - News.of(rows, variances, seen=rows @ self.known).of_sums(sums)
+        return before - self._news(survey, self.known).of_sums(sums)
 
     def _covariance(self, survey: Survey) -> FloatArray:
         """Of the leaves after both surveys, label x leaf x leaf."""
-        rows, variances = self._counters(survey)
         if self.known is None:
-            return _inverse(self.told + _precision(rows, variances))
-        return self.known - News.of(rows, variances, seen=rows @ self.known).of_leaves()
+            return _inverse(self.told + _precision(*self._counters(survey)))
+        return self.known - self._news(survey, self.known).of_leaves()
+
+    def _news(self, survey: Survey, known: FloatArray) -> News:
+        """What a second survey's counters add to what is known of the leaves."""
+        rows, variances = self._counters(survey)
+        return News.of(rows, variances, seen=rows @ known)
 
     def _of_leaves(self, survey: Survey) -> FloatArray:
         cells = as_counted(survey, self.pilot.histogram).cells

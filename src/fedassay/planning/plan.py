@@ -96,15 +96,14 @@ class Plan:
 
     def __str__(self) -> str:
         """The predicted errors as a table, and the verdict."""
-        header, rows = forecast_header(), forecast_rows(self.forecasts)
-        return f"{aligned(header, rows)}\n\n{self.verdict}"
+        return f"{aligned(forecast_header(), forecast_rows(self.forecasts))}\n\n{self.verdict}"
 
     def __repr__(self) -> str:
         return f"<Plan: {self.verdict}>"
 
     def _repr_html_(self) -> str:
-        rows = forecast_rows(self.forecasts)
-        return html_table(forecast_header(), rows) + html_text(self.verdict)
+        table = html_table(forecast_header(), forecast_rows(self.forecasts))
+        return table + html_text(self.verdict)
 
     @property
     def survey(self) -> Survey:
@@ -242,13 +241,11 @@ def make_plan(
     progress("choosing the survey")
     plan = _predicted(request, goal, thresholds, progress)
     if plan.is_enough:
-        enough_clients = request.clients if "clients" in solved_for else None
-        enough_epsilon = request.epsilon if "epsilon" in solved_for else None
         return replace(
             plan,
             solved_for=solved_for,
-            enough_clients=enough_clients,
-            enough_epsilon=enough_epsilon,
+            enough_clients=request.clients if "clients" in solved_for else None,
+            enough_epsilon=request.epsilon if "epsilon" in solved_for else None,
         )
     progress("what would be enough")
     enough_clients, obstacle = _attempt(lambda: clients_needed(request, goal.target))

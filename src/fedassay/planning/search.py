@@ -128,7 +128,6 @@ class _Search:
         trees = candidate_surveys(self.request, grid, variety)
         return [self.scorer.candidate(tree) for tree in trees]
 
-
     def error(self, candidate: Candidate) -> float:
         """Of all figures: dearer to predict than that of ROC AUC alone."""
         if candidate.survey not in self._errors:
