@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -18,11 +18,12 @@ from experiments.page import markdown_table, say
 BEFORE = ("df392ce", "7dc5a9f")
 """The last commit whose planner chose anew for every number of clients that it tried, and the last
 one that judged a candidate against one model of the scores after the other."""
+Seconds = tuple[float, float]
+"""To start, and to run."""
 PAGE = Path(__file__).with_suffix(".md")
 MODELS: dict[str, tuple[str, str]] = {
     "distributed": ("--privacy distributed --epsilon 1", "--clients 20000"),
-    "local, epsilon 1": ("--privacy local --epsilon 1", "--clients 200000"),
-    "local, epsilon 5": ("--privacy local --epsilon 5", "--clients 20000"),
+    "local": ("--privacy local --epsilon 1", "--clients 200000"),
     "secure": ("", "--clients 20000"),
     "shuffled": ("--privacy shuffled --epsilon 1", "--clients 20000"),
 }
@@ -71,7 +72,7 @@ print(loaded, done - loaded)
 """
 
 
-def cpu_seconds(source: Path, command: str, folder: Path) -> tuple[float, float] | None:
+def cpu_seconds(source: Path, command: str, folder: Path) -> Seconds | None:
     """To start, and to run a command, in a process of its own; None where it is refused."""
     done = subprocess.run(  # noqa: S603
         [sys.executable, "-c", PROGRAM, *command.split()],
@@ -88,22 +89,21 @@ def cpu_seconds(source: Path, command: str, folder: Path) -> tuple[float, float]
     return started, taken
 
 
-def measure(versions: Sequence[Path], runs: int, folder: Path) -> list[list[str]]:
-    """All versions in turns."""
-    body = []
-    for (what, whom), command in COMMANDS.items():
-        say(f"{what}, {whom}")
-        taken: dict[Path, list[tuple[float, float]]] = {source: [] for source in versions}
-        for _ in range(runs):
-            for source, seconds in taken.items():
+def measure(
+    versions: Sequence[Path], runs: int, folder: Path
+) -> Iterator[dict[str, list[list[Seconds]]]]:
+    """Seconds by command and version after each run; all versions take turns."""
+    taken: dict[str, list[list[Seconds]]] = {
+        command: [[] for _ in versions] for command in COMMANDS.values()
+    }
+    for run in range(runs):
+        for (what, whom), command in COMMANDS.items():
+            say(f"run {run + 1}: {what}, {whom}")
+            for source, seconds in zip(versions, taken[command], strict=True):
                 found = cpu_seconds(source, command, folder)
                 if found is not None:
                     seconds.append(found)
-        figures = [_shown([started for started, _ in seconds]) for seconds in taken.values()] + [
-            _shown([run for _, run in seconds]) for seconds in taken.values()
-        ]
-        body.append([what, whom, *figures])
-    return body
+        yield taken
 
 
 def _shown(seconds: Sequence[float]) -> str:
@@ -111,27 +111,43 @@ def _shown(seconds: Sequence[float]) -> str:
 
 
 def main() -> None:
-    """Measure, print, and write the page."""
+    """Measure, print, and write the page, after every run."""
     parser = ArgumentParser(prog="python -m experiments.plan_time", description=__doc__)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--before", nargs="+", default=BEFORE, help="the commits to compare with")
     arguments = parser.parse_args()
-    git = ["git", "-C", str(ROOT)]
+    git = ["git", "-C", str(ROOT), "worktree"]
+    loads = []
     with TemporaryDirectory() as place:
         versions = []
         try:
             for commit in arguments.before:
                 source = Path(place) / commit
-                subprocess.run(  # noqa: S603
-                    [*git, "worktree", "add", "--detach", str(source), commit], check=True
-                )
+                subprocess.run([*git, "add", "--detach", str(source), commit], check=True)  # noqa: S603
                 versions.append(source)
-            body = measure([*versions, ROOT], arguments.runs, Path(place))
-            busy = os.getloadavg()[2]
+            for taken in measure([*versions, ROOT], arguments.runs, Path(place)):
+                loads.append(os.getloadavg()[2])
+                text = page(taken, [*arguments.before, "today"], loads)
+                PAGE.write_text(text, encoding="utf-8")
         finally:
             for source in versions:
-                subprocess.run([*git, "worktree", "remove", "--force", str(source)], check=True)  # noqa: S603
-    names = [*arguments.before, "today"]
+                subprocess.run([*git, "remove", "--force", str(source)], check=True)  # noqa: S603
+    print(text)
+
+
+def page(
+    taken: dict[str, list[list[Seconds]]], names: Sequence[str], loads: Sequence[float]
+) -> str:
+    """What the page says after so many runs."""
+    body = [
+        [
+            what,
+            whom,
+            *(_shown([started for started, _ in seconds]) for seconds in taken[command]),
+            *(_shown([run for _, run in seconds]) for seconds in taken[command]),
+        ]
+        for (what, whom), command in COMMANDS.items()
+    ]
     now = len(names) + 1
     header = ("command", "privacy", "to start", "to run", "together")
     today = [
@@ -139,13 +155,13 @@ def main() -> None:
     ]
     changes = [[*row[:2], *row[2 + len(names) :]] for row in body if row[0] != "help"]
     starts = [[*row[:2], *row[2 : 2 + len(names)]] for row in _one_of_each(body)]
-    text = f"""# How long plans and surveys take
+    return f"""# How long plans and surveys take
 
-Seconds of processor time, medians of {arguments.runs}, each run in a process of its own, all
-versions in turns. *To start* is what Python and the command's modules take to load, *to run* all
-the rest. {busy:.0f} processes wanted {os.cpu_count()} processors meanwhile: then everything takes
-up to a third longer than alone.
-Made by `python -m experiments.plan_time --runs {arguments.runs}`.
+Seconds of processor time, medians of {len(loads)}, each run in a process of its own, all versions in
+turns. *To start* is what Python and the command's modules take to load, *to run* all the rest.
+{median(loads):.0f} processes wanted {os.cpu_count()} processors meanwhile: then everything takes up
+to a third longer than alone.
+Made by `python -m experiments.plan_time --runs {len(loads)}`.
 
 ## Today
 
@@ -165,8 +181,6 @@ In df392ce nothing was asked in two steps; since then two steps are weighed agai
 
 {markdown_table(("command", "of", *names), starts)}
 """
-    print(text)
-    PAGE.write_text(text, encoding="utf-8")
 
 
 def _one_of_each(body: list[list[str]]) -> list[list[str]]:
