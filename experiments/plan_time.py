@@ -157,8 +157,8 @@ def page(
     starts = [[*row[:2], *row[2 : 2 + len(names)]] for row in _one_of_each(body)]
     return f"""# How long plans and surveys take
 
-Seconds of processor time, medians of {len(loads)}, each run in a process of its own, all versions in
-turns. *To start* is what Python and the command's modules take to load, *to run* all the rest.
+Seconds of processor time, medians of {len(loads)}, each run in a process of its own, all versions
+in turns. *To start* is what Python and the command's modules take to load, *to run* all the rest.
 {median(loads):.0f} processes wanted {os.cpu_count()} processors meanwhile: then everything takes up
 to a third longer than alone.
 Made by `python -m experiments.plan_time --runs {len(loads)}`.
