@@ -13,7 +13,7 @@ import numpy as np
 
 from experiments.data import SHARED, Scored
 from experiments.page import markdown_table, run, say
-from fedassay.classes.class_survey import ClassDesign
+from fedassay.classes.class_design import ClassDesign
 from fedassay.classes.design import design_classes
 from fedassay.classes.exact_figures import exact_figures
 from fedassay.classes.held_out_rows import held_out_classes

@@ -10,7 +10,8 @@ from types import FrameType
 from examples.four_hospitals.hospitals import Hospital, open_hospitals
 from examples.four_hospitals.processes import Federation, leftovers
 from fedassay.assessment import Assessment
-from fedassay.cli.console import estimates_table, out
+from fedassay.cli.console import out
+from fedassay.cli.estimates import estimates_table
 from fedassay.engines.flower.credentials import make_certificates
 
 _KILL_AFTER = "Stage shares:"

@@ -13,7 +13,7 @@ from fedassay.api_columns import Column, as_table, client_codes, column, column_
 from fedassay.api_inputs import Number, SurveySettings, survey_request
 from fedassay.api_rows import Rows
 from fedassay.checks import choice, require_whole, shown
-from fedassay.classes.class_survey import ClassDesign
+from fedassay.classes.class_design import ClassDesign
 from fedassay.classes.result import SimulatedClasses, run_classes
 from fedassay.classes.rows import ClassRows, chosen_columns, names_of_columns
 from fedassay.classes.table import read_class_cohort

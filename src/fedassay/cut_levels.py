@@ -181,8 +181,10 @@ def _check_weights(weights: PerLabel, leaves: int) -> None:
             raise SettingInvalid(
                 f"there must be one weight for each of {leaves} leaves; found {len(row)}."
             )
-        for weight in row:
-            require_whole(weight, "a weight", -MAX_WEIGHT, MAX_WEIGHT)
+        # Plain numbers in bounds, as all of them are but for mistakes, are seen at a glance.
+        if not all(type(weight) is int and -MAX_WEIGHT <= weight <= MAX_WEIGHT for weight in row):
+            for weight in row:
+                require_whole(weight, "a weight", -MAX_WEIGHT, MAX_WEIGHT)
     if not any(any(row) for row in weights):
         raise SettingInvalid("weights must not all be 0; found nothing else. Drop them.")
 

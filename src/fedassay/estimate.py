@@ -5,11 +5,11 @@ from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from functools import lru_cache
 from math import ceil, exp, inf, isfinite, isnan, log, log10, nan, sqrt
+from statistics import NormalDist
 from typing import NamedTuple
 
 from fedassay.checks import require_member, require_type, shown
 from fedassay.errors import SettingInvalid
-from fedassay.extras import needed_for
 from fedassay.presentation import html_text
 
 _FEWEST_DIGITS, _MOST_DIGITS = 3, 6
@@ -233,11 +233,14 @@ def p_value_of(told_apart: Callable[[float], bool]) -> float:
 
 @lru_cache(maxsize=32)
 def normal_quantile(probability: float) -> float:
-    """The standard normal quantile."""
-    with needed_for("intervals"):
-        from scipy.special import ndtri
+    """The standard normal quantile.
 
-    return float(ndtri(probability))
+    >>> round(normal_quantile(0.975), 4)
+    1.96
+    """
+    if not 0.0 < probability < 1.0:
+        return inf if probability >= 1.0 else -inf
+    return NormalDist().inv_cdf(probability)
 
 
 def _score_interval(value: float, trials: float, rest: float, z: float) -> Interval:

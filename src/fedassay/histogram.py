@@ -9,9 +9,8 @@ import numpy.typing as npt
 from fedassay.checks import require_thresholds, require_type, require_whole, shown
 from fedassay.errors import SettingInvalid
 from fedassay.examples import Examples, FloatArray, IntArray
-from fedassay.extras import needed_for
 from fedassay.grid import Grid
-from fedassay.interpolation import cubic, monotone_slopes
+from fedassay.interpolation import cubic, monotone_slopes, nearest_rising
 from fedassay.noise import NoiseModel, NoNoise, merged
 from fedassay.presentation import html_text
 
@@ -153,7 +152,9 @@ class ScoreHistogram:
     @cached_property
     def cumulative(self) -> FloatArray:
         """Counts at or below each edge, label x edge, from 0 at the left end."""
-        return np.concatenate([np.zeros((2, 1)), np.cumsum(self.counts, axis=1)], axis=1)
+        below = np.zeros((2, self.buckets + 1))
+        np.cumsum(self.counts, axis=1, out=below[:, 1:])
+        return below
 
     @cached_property
     def slopes(self) -> FloatArray:
@@ -167,8 +168,8 @@ class ScoreHistogram:
         Between spikes a well-behaved distribution is smooth (`def:wellbehaved`); what
         lies in a spike may sit anywhere in its bucket.
         """
-        density = np.maximum(self.counts, 0.0) / self.widths
-        padded = np.pad(density, ((0, 0), (1, 1)))
+        padded = np.zeros((2, self.buckets + 2))
+        padded[:, 1:-1] = np.maximum(self.counts, 0.0) / self.widths
         expected = 2.0 * np.maximum(padded[:, :-2], padded[:, 2:]) * self.widths
         return np.maximum(self.counts - expected, 0.0)
 
@@ -229,11 +230,9 @@ class ScoreHistogram:
         size = np.abs(self.counts[:, first:last]).max(axis=1)
         step = 1e-6 * np.where(size > 0.0, size, 1.0)
         steps = np.eye(last - first) * step[:, None, None]
-        ends = [
-            self._inside(nudged + move, slice(first, last), bucket, part)
-            for move in (steps, -steps)
-        ]
-        shares[:, first:last] = (ends[0] - ends[1]) / (2.0 * step[:, None])
+        both = np.stack([nudged + steps, nudged - steps])
+        above, below = self._inside(both, slice(first, last), bucket, part)
+        shares[:, first:last] = (above - below) / (2.0 * step[:, None])
         shares[:, first:bucket] += 1.0
         return shares
 
@@ -265,13 +264,10 @@ class ScoreHistogram:
         """
         if self.noise.is_zero:
             return self
-        with needed_for("curves of noisy counts"):
-            from scipy.optimize import isotonic_regression
-
-        rows = []
-        for row in self.cumulative:
-            fitted = np.asarray(isotonic_regression(row[1:]).x)
-            rows.append(np.diff(np.clip(fitted, 0.0, None), prepend=0.0))
+        rows = [
+            np.diff(np.clip(nearest_rising(row[1:]), 0.0, None), prepend=0.0)
+            for row in self.cumulative
+        ]
         return ScoreHistogram(self.edges, np.stack(rows), self.noise, self.smooth)
 
     def merge(self, boundaries: IntArray) -> "ScoreHistogram":

@@ -68,36 +68,98 @@ def fit_leaves(
     Differs: no tree is needed, so levels of several surveys of the same leaves go together.
     """
     count = observed[0].rows.shape[-1]
-    precision = np.zeros((2, count, count))
     target = np.zeros((2, count))
     for level in observed:
         for label in (0, 1):
-            rows = level.rows[label]
-            weighted = rows / level.variances[label][:, None]
-            precision[label] += rows.T @ weighted
-            target[label] += level.values[label] @ weighted
-    free = leaf_covariance(precision, total_is_known=False)
-    leaves = (free @ target.ravel()).reshape(2, count)
-    if total is None:
-        return leaves, free
-    row = free.sum(axis=1)
-    leaves = leaves + (row * (total - leaves.sum()) / row.sum()).reshape(2, count)
-    return leaves, _given_total(free)
+            target[label] += (level.values[label] / level.variances[label]) @ level.rows[label]
+    free = _free_covariance(observed)
+    leaves = np.einsum("lij,lj->li", free, target)
+    if total is not None:
+        rows = free.sum(axis=2)
+        leaves = leaves + rows * (total - leaves.sum()) / rows.sum()
+    return leaves, of_both_labels(free, total_is_known=total is not None)
 
 
-def leaf_covariance(precision: FloatArray, *, total_is_known: bool) -> FloatArray:
-    """Of fitted leaves, negatives then positives, from what counters say (label x leaf x leaf)."""
-    count = precision.shape[-1]
-    covariance = np.zeros((2 * count, 2 * count))
-    covariance[:count, :count], covariance[count:, count:] = np.linalg.inv(precision)
-    return _given_total(covariance) if total_is_known else covariance
+def _free_covariance(observed: Sequence[Observed]) -> FloatArray:
+    """Of leaves that were fitted with nothing known of their total, label x leaf x leaf."""
+    count = observed[0].rows.shape[-1]
+    single = next((level for level in observed if _counts_each_leaf(level)), None)
+    others = [level for level in observed if level is not single]
+    more = sum(level.rows.shape[1] for level in others)
+    if single is None or not 0 < more < count:
+        precision = np.zeros((2, count, count))
+        for level in observed:
+            precision += level.rows.swapaxes(1, 2) @ (level.rows / level.variances[..., None])
+        inverse: FloatArray = np.linalg.inv(precision).astype(np.float64, copy=False)
+        return inverse
+    rows = np.concatenate([level.rows for level in others], axis=1)
+    variances = np.concatenate([level.variances for level in others], axis=1)
+    news = News.of(rows, variances, seen=rows * single.variances[:, None, :])
+    covariance = -news.of_leaves()
+    covariance[:, np.arange(count), np.arange(count)] += single.variances
+    return covariance
 
 
-def _given_total(covariance: FloatArray) -> FloatArray:
-    """The same once the sum of all leaves is known."""
-    row = covariance.sum(axis=1)
-    given: FloatArray = covariance - np.outer(row, row) / row.sum()
-    return given
+def _counts_each_leaf(level: Observed) -> bool:
+    """Whether every leaf has a counter of its own."""
+    count = level.rows.shape[-1]
+    return (
+        level.rows.shape[1] == count
+        and bool((np.diagonal(level.rows, axis1=1, axis2=2) == 1.0).all())
+        and np.count_nonzero(level.rows) == 2 * count
+        and bool(np.isfinite(level.variances).all())
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class News:
+    """What more counters take off the covariance K of leaves (label x leaf x leaf).
+
+    With counters R of precisions W (both as in `Observed`), the leaves' covariance becomes
+    K - Y'(1 + Y R' W^1/2)^-1 Y, where Y = W^1/2 R K (Woodbury): few counters, small matrices.
+    """
+
+    scaled: FloatArray
+    """Y: label x counter x leaf."""
+    whole: FloatArray
+    """What is inverted: label x counter x counter."""
+
+    @classmethod
+    def of(cls, rows: FloatArray, variances: FloatArray, *, seen: FloatArray) -> "News":
+        """From counters, their variances, and R K, how they vary with the leaves as known."""
+        weights = 1.0 / np.sqrt(variances)[..., None]
+        scaled = weights * seen
+        whole = scaled @ (weights * rows).swapaxes(1, 2)
+        counters = np.arange(whole.shape[-1])
+        whole[:, counters, counters] += 1.0
+        return cls(scaled, whole)
+
+    def of_leaves(self) -> FloatArray:
+        """Off the covariance of all leaves, label x leaf x leaf."""
+        less: FloatArray = self.scaled.swapaxes(1, 2) @ np.linalg.solve(self.whole, self.scaled)
+        return less
+
+    def of_sums(self, weights: FloatArray) -> FloatArray:
+        """Off the variances of sums of leaves, given by label x leaf x sum."""
+        felt = self.scaled @ weights
+        less: FloatArray = np.einsum("lks,lks->s", felt, np.linalg.solve(self.whole, felt))
+        return less
+
+
+def of_both_labels(covariance: FloatArray, *, total_is_known: bool) -> FloatArray:
+    """Of fitted leaves, label x leaf x leaf, in one matrix: negatives, then positives.
+
+    >>> of_both_labels(np.ones((2, 1, 1)), total_is_known=True).tolist()
+    [[0.5, -0.5], [-0.5, 0.5]]
+    """
+    count = covariance.shape[-1]
+    both = np.zeros((2 * count, 2 * count))
+    if total_is_known:
+        row = covariance.sum(axis=2).ravel()
+        np.outer(row, row / -row.sum(), out=both)
+    for label, own in enumerate((slice(count), slice(count, None))):
+        both[own, own] += covariance[label]
+    return both
 
 
 def prefix_leaves(hierarchy: Hierarchy, values: tuple[FloatArray, ...]) -> FloatArray:

@@ -85,13 +85,9 @@ def test_every_layer_of_a_client_imports_slim() -> None:
     ("code", "line"),
     [
         (
-            "fedassay.Estimate(0.5).interval()",
-            "scipy is needed for intervals; install it with: pip install 'fedassay[all]'",
-        ),
-        (
-            "from fedassay.planning.score_model import binormal\n"
-            "binormal(examples=100, positive_rate=0.3, auc=0.8)",
-            "scipy is needed for planning; install it with: pip install 'fedassay[all]'",
+            "h = fedassay.ScoreHistogram.from_scores([0, 1] * 50, [0.2, 0.8] * 50)\n"
+            "fedassay.calibration.fit(h)",
+            "scipy is needed for calibration; install it with: pip install 'fedassay[all]'",
         ),
         (
             "from fedassay.metrics import displays; displays.axes_or_new(None)",
@@ -125,3 +121,13 @@ def test_the_command_line_of_a_slim_installation_is_one_line_and_exit_2() -> Non
         r"install it with: pip install 'fedassay\[all\]'",
         line,
     )
+
+
+def test_a_survey_is_planned_and_an_interval_drawn_without_scipy() -> None:
+    done = run_slim(
+        "import fedassay\n"
+        'asked = {"privacy": "distributed", "epsilon": 1, "clients": 5000, "steps": 2}\n'
+        "print(fedassay.new_survey(**asked).epsilon, fedassay.Estimate(0.5).interval())"
+    )
+    assert done.stderr == ""
+    assert done.stdout.startswith("1/10 ")

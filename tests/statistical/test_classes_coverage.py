@@ -16,7 +16,11 @@ from math import hypot
 import numpy as np
 import pytest
 
-from fedassay.classes.class_survey import ClassDesign, ClassSurvey, class_survey
+from fedassay.classes.class_design import ClassDesign
+from fedassay.classes.class_survey import (
+    ClassSurvey,
+    class_survey,
+)
 from fedassay.classes.exact_figures import exact_figures
 from fedassay.classes.figures import class_estimates
 from fedassay.classes.result import simulate_cohort

@@ -9,7 +9,10 @@ import pytest
 from scipy.stats import chisquare
 
 from fedassay.classes.answers import PartDraw, answer_classes, check_class_policy
-from fedassay.classes.class_survey import ClassDesign, ClassSurvey
+from fedassay.classes.class_design import ClassDesign
+from fedassay.classes.class_survey import (
+    ClassSurvey,
+)
 from fedassay.classes.class_tally import ClassTallyBuilder, KeptClassTally
 from fedassay.classes.design import design_classes
 from fedassay.classes.encodings import PartKind

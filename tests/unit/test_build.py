@@ -9,7 +9,7 @@ from fedassay import Grid, Hierarchy, Privacy, SurveyRequest
 from fedassay.errors import SettingInvalid
 from fedassay.level_policy import OneLevel
 from fedassay.mechanisms import Polya, Unit, UnitKind
-from fedassay.planning.build import build_survey, rebuilt_survey
+from fedassay.planning.build import budget_of, build_survey, rebuilt_survey
 from fedassay.planning.request import LevelChoice, Preset
 from fedassay.survey import Survey
 
@@ -129,3 +129,11 @@ def test_exact_sums_of_fewer_than_two_are_asked_for_by_nobody_unless_told() -> N
     survey = build_survey(SurveyRequest(clients=10), Grid.nested(8), Hierarchy.flat(8))
     assert survey.minimum_reports == 2
     assert survey.is_exact
+
+
+def test_a_shuffled_survey_of_one_level_is_rebuilt_though_a_report_alone_spends_more() -> None:
+    asked = SurveyRequest(privacy=Privacy.SHUFFLED, epsilon=Fraction(1), clients=20_000)
+    survey = build_survey(asked, Grid.uniform(8), Hierarchy.flat(8))
+    assert survey.local_epsilon is not None and survey.local_epsilon > 1
+    assert budget_of(survey) == (Fraction(1),)
+    assert rebuilt_survey(asked, survey) == survey

@@ -7,8 +7,8 @@ from math import log
 import numpy as np
 import pytest
 
+from fedassay.classes.class_design import ClassDesign
 from fedassay.classes.class_survey import (
-    ClassDesign,
     ClassSurvey,
     build_part,
     class_survey,

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 import fedassay
-from fedassay.classes.class_survey import ClassDesign, class_survey
+from fedassay.classes.class_design import ClassDesign
+from fedassay.classes.class_survey import (
+    class_survey,
+)
 from fedassay.classes.confusion_matrix import ConfusionMatrix
 from fedassay.classes.design import design_classes
 from fedassay.classes.exact_figures import exact_confusion, exact_figures

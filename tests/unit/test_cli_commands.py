@@ -1,8 +1,10 @@
 """Every command of the program keeps the same manners: options, examples, eighty columns."""
 
 import inspect
+import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
@@ -10,6 +12,7 @@ import typer.core
 import typer.main
 
 from fedassay.cli.app import app, main
+from fedassay.cli.commands import STORY, load_command
 
 # Servers that run until they are stopped: their output is the log of what they start.
 SERVERS = {"federation start-link", "federation start-site"}
@@ -116,6 +119,35 @@ def test_the_program_tells_its_story_in_order(
     places = [printed.index(f"\n│ {name} ") for name in story]
     assert places == sorted(places)
     assert "Exit codes: 0 done; 1 a check failed; 2 an error" in " ".join(printed.split())
+
+
+@pytest.mark.parametrize("name", STORY)
+def test_help_tells_of_a_command_what_the_command_tells_first(name: str) -> None:
+    told = inspect.cleandoc(load_command(name).help or "").partition("\n\n")[0]
+    assert STORY[name].summary == " ".join(told.split())
+
+
+_SPARED = ["scipy", "pyarrow", "matplotlib", "fedassay.engines", "fedassay.report"]
+
+
+@pytest.mark.parametrize(
+    ("line", "spared"),
+    [
+        ("--help", ["numpy", "fedassay.planning", "fedassay.cli.plan"]),
+        ("survey new --privacy local --epsilon 5 --clients 5000 -o survey.json", _SPARED),
+        ("plan --clients 500", _SPARED),
+    ],
+)
+def test_a_command_loads_no_more_than_it_uses(line: str, spared: list[str], tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom fedassay.cli.app import app\n"
+        f"app({line.split()!r}, standalone_mode=False)\n"
+        f"print([name for name in {spared!r} if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 def test_the_ten_options_of_simulate_that_matter_stand_first() -> None:

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from fedassay.classes.class_survey import ClassDesign
+from fedassay.classes.class_design import ClassDesign
 from fedassay.classes.design import design_classes
 from fedassay.classes.design_costs import design_costs
 from fedassay.mechanisms import Privacy

@@ -44,7 +44,7 @@ def plan(forecast: ErrorForecast, error: float) -> Plan:
         goal=Goal(Target("roc_auc", error)),
         design=design_survey(LOCAL),
         forecasts={"roc_auc": forecast},
-        calibrated_ece=0.02,
+        recalibrate=lambda: 0.02,
     )
 
 

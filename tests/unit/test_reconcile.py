@@ -128,3 +128,35 @@ def test_what_the_table_itself_varies_by_is_no_noise_and_its_size_is_given(
         DenseNoise(np.diag(own.ravel()), table),
     ):
         assert noise.variance(weights) == pytest.approx(expected)
+
+
+@given(st.integers(12, 24), seeds, st.booleans())
+def test_few_counters_beside_those_of_every_leaf_are_fitted_by_the_same_least_squares(
+    leaves: int, seed: int, knows_total: bool
+) -> None:
+    """As of two surveys: a tree down to the leaves, cells of other cuts, one says nothing."""
+    generator = np.random.default_rng(seed)
+    tree, cells = Hierarchy(leaves, (3, leaves)), Interleaved(leaves, leaves // 2)
+    levels = [
+        Observed(rows, generator.normal(5.0, 2.0, (2, len(rows[0]))), spread)
+        for rows in (tree.rows(0), tree.rows(1), cells.rows(0))
+        for spread in (generator.uniform(0.2, 5.0, (2, len(rows[0]))),)
+    ]
+    levels[2].variances[0, 0] = np.inf
+    assert sum(len(level.rows[0]) for level in levels if level is not levels[1]) < leaves
+    information, target = np.zeros((2 * leaves, 2 * leaves)), np.zeros(2 * leaves)
+    for level in levels:
+        for label, cell in np.ndindex(level.values.shape):
+            row = np.zeros((2, leaves))
+            row[label] = level.rows[label, cell]
+            information += np.outer(row, row) / level.variances[label, cell]
+            target += row.ravel() * level.values[label, cell] / level.variances[label, cell]
+    covariance = np.linalg.inv(information)
+    expected = covariance @ target
+    if knows_total:
+        row = covariance.sum(axis=1)
+        expected = expected + row * (77.0 - expected.sum()) / row.sum()
+        covariance = covariance - np.outer(row, row) / row.sum()
+    found, spread = fit_leaves(levels, total=77.0 if knows_total else None)
+    np.testing.assert_allclose(found.ravel(), expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(spread, covariance, rtol=1e-9, atol=1e-9)

@@ -81,9 +81,7 @@ class BinTable:
     def gap_placing(self) -> FloatArray:
         """Variance of the gaps from not knowing where in a bucket scores lie."""
         of_buckets = misplaced(self.histogram) / self.histogram.total**2
-        weights = np.zeros((self.bins, self.histogram.buckets))
-        share = np.maximum(self.shares.mean(axis=0), 0.0)
-        np.add.at(weights, (self.bin_of_piece, np.arange(self.histogram.buckets)[:, None]), share)
+        weights = self._by_bin(np.maximum(self.shares.mean(axis=0), 0.0))
         variance: FloatArray = weights**2 @ of_buckets
         return variance
 
@@ -120,7 +118,9 @@ class BinTable:
             return np.zeros((self.bins, self.bins))
         if self.bins > _FEW_BINS:
             return np.diag(self.gap_noise)
-        weights = np.stack([self._gap_of(j) for j in range(self.bins)])
+        p, total = self.predictions, self.histogram.total
+        of_pieces = self.shares * np.stack([-p, 1.0 - p]) / total
+        weights = np.stack([self._by_bin(each) for each in of_pieces], axis=1)
         return self.histogram.noise.covariances(weights)
 
     def gradient(self, of_bins: FloatArray) -> FloatArray:
@@ -143,6 +143,14 @@ class BinTable:
 
     def _gap_of(self, index: int) -> FloatArray:
         return self.gradient((np.arange(self.bins) == index).astype(np.float64))
+
+    def _by_bin(self, of_pieces: FloatArray) -> FloatArray:
+        """Sums over the pieces of each bucket that lie in each bin, bin x bucket."""
+        buckets = self.histogram.buckets
+        places = self.bin_of_piece * buckets + np.arange(buckets)[:, None]
+        sums = np.bincount(places.ravel(), of_pieces.ravel(), self.bins * buckets)
+        by_bin: FloatArray = sums.reshape(self.bins, buckets).astype(np.float64, copy=False)
+        return by_bin
 
     def _summed(self, of_pieces: FloatArray) -> FloatArray:
         places = self.bin_of_piece.ravel()

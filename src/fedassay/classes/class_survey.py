@@ -12,11 +12,11 @@ unless epsilon or clients are shared out. There are three ways to do it (`ClassD
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from enum import Enum
 from fractions import Fraction
 from hashlib import sha256
 from math import floor, sqrt
 
+from fedassay.classes.class_design import ClassDesign
 from fedassay.classes.encodings import Part, PartKind, own_grid
 from fedassay.errors import SettingInvalid
 from fedassay.grid import Grid
@@ -37,17 +37,6 @@ OWN_CLIENTS = Fraction(2, 3)
 """What positives get of the histograms' clients: negatives are K - 1 times as many."""
 # A part that is drawn may be heard by fewer than its share: six standard deviations.
 _LUCK = 6.0
-
-
-class ClassDesign(Enum):
-    """How classes share what may be spent."""
-
-    EVERY = "every"
-    """All answer for every class, with a share of epsilon each."""
-    DRAWN = "drawn"
-    """Each unit answers one part, drawn at random, with all of epsilon."""
-    OWN = "own"
-    """Positives of all classes in one part, negatives of each in its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

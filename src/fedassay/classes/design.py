@@ -9,9 +9,9 @@ from math import hypot, sqrt
 
 import numpy as np
 
+from fedassay.classes.class_design import ClassDesign
 from fedassay.classes.class_survey import (
     TABLES,
-    ClassDesign,
     ClassSurvey,
     class_survey,
     exact_survey,

@@ -3,7 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from fedassay.classes.class_survey import ClassDesign, draws_one_part, exact_survey
+from fedassay.classes.class_design import ClassDesign
+from fedassay.classes.class_survey import (
+    draws_one_part,
+    exact_survey,
+)
 from fedassay.classes.design import (
     check_class_request,
     possible_designs,

@@ -12,7 +12,12 @@ from fedassay.calibration.binning import fit_binning
 from fedassay.calibration.calibrator import Calibrator
 from fedassay.calibration.methods import HistogramFit
 from fedassay.calibration.parametric import fit_sigmoid
-from fedassay.classes.class_survey import ClassDesign, ClassSurvey, build_part, exact_survey
+from fedassay.classes.class_design import ClassDesign
+from fedassay.classes.class_survey import (
+    ClassSurvey,
+    build_part,
+    exact_survey,
+)
 from fedassay.classes.design import best_tables, check_class_request
 from fedassay.classes.encodings import PartKind
 from fedassay.classes.one_vs_rest import decode_classes

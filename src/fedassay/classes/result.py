@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 
 from fedassay.checks import unknown
-from fedassay.classes.class_survey import ClassDesign, ClassSurvey
+from fedassay.classes.class_design import ClassDesign
+from fedassay.classes.class_survey import (
+    ClassSurvey,
+)
 from fedassay.classes.confusion_matrix import ConfusionMatrix, confusion_matrix
 from fedassay.classes.design import design_classes
 from fedassay.classes.exact_figures import exact_figures

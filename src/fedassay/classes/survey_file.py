@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from fedassay.checks import check_model_digest
-from fedassay.classes.class_survey import MOST_CONFUSED, ClassDesign, ClassSurvey, part_digest
+from fedassay.classes.class_design import ClassDesign
+from fedassay.classes.class_survey import (
+    MOST_CONFUSED,
+    ClassSurvey,
+    part_digest,
+)
 from fedassay.classes.encodings import Part, PartKind
 from fedassay.classes.rows import MOST_CLASSES, checked_names
 from fedassay.errors import FedassayError, FileInvalid, SettingInvalid

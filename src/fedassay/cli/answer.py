@@ -9,7 +9,7 @@ from fedassay.classes.survey_file import is_class_survey
 from fedassay.cli import accounts, columns
 from fedassay.cli.class_answer import ClassAnswer, answer_class_survey
 from fedassay.cli.class_files import refuse
-from fedassay.cli.classes import ScoresOption
+from fedassay.cli.class_options import ScoresOption
 from fedassay.cli.console import progress
 from fedassay.cli.groups import GroupColumnOption
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output

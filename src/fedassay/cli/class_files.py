@@ -5,7 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from fedassay.classes.answers import question_of
-from fedassay.classes.class_survey import ClassDesign, ClassSurvey
+from fedassay.classes.class_design import ClassDesign
+from fedassay.classes.class_survey import (
+    ClassSurvey,
+)
 from fedassay.classes.class_tally import KeptClassTally
 from fedassay.classes.design import design_classes
 from fedassay.classes.result import (

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import typer
 
-from fedassay.classes.class_survey import ClassDesign
+from fedassay.classes.class_design import ClassDesign
 from fedassay.classes.confusion_matrix import ConfusionMatrix
 from fedassay.classes.design import design_classes
 from fedassay.classes.exact_figures import exact_confusion, exact_figures
@@ -35,25 +34,6 @@ from fedassay.tables.sources import row_count
 
 SIMULATION_FORMAT = "fedassay.simulation/1"
 _FEW_CLASSES = 8
-_PANEL = "More than two classes"
-
-ScoresOption = Annotated[
-    str | None,
-    typer.Option(
-        "--scores",
-        metavar="COLS",
-        help="Columns with the probability of each class: 'p*', or p0,p1,p2.",
-        rich_help_panel=_PANEL,
-    ),
-]
-ClassDesignOption = Annotated[
-    ClassDesign | None,
-    typer.Option(
-        "--class-design",
-        help="How classes share epsilon (default: the smallest predicted error).",
-        rich_help_panel=_PANEL,
-    ),
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,13 +54,6 @@ class ClassQuestion:
     """What else the request says."""
     of_one_score: Mapping[str, object]
     """Options that are about one score, and what was given for each."""
-
-
-def are_asked(scores: str | None, design: ClassDesign | None) -> bool:
-    """Whether a simulation is about more than two classes."""
-    if scores is None and design is not None:
-        raise SettingInvalid("--class-design goes with --scores; found it alone. Leave it out.")
-    return scores is not None
 
 
 def simulate_classes_command(question: ClassQuestion, voice: Voice) -> None:

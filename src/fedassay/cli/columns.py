@@ -3,19 +3,18 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fedassay.api_inputs import as_reference, is_assessment
 from fedassay.cli.console import err
 from fedassay.errors import SettingInvalid
 from fedassay.examples import Examples, FloatArray
 from fedassay.pair_grid import check_names
-from fedassay.planning.pair_model import References
 from fedassay.tables.columns import LABEL, SCORE, Columns, pair_columns
-from fedassay.tables.names import choose_columns
-from fedassay.tables.reading import read_both
+
+if TYPE_CHECKING:
+    from fedassay.planning.pair_model import References
 
 PANEL = "How the table is written"
 
@@ -163,6 +162,9 @@ class TableOptions:
         """A table's scores, or where an earlier assessment found them."""
         if path is None:
             return None
+        # What reads tables is loaded where there is one.
+        from fedassay.api_inputs import as_reference, is_assessment
+
         others = replace(self, client=None, patient=None, time=None, group=None)
         columns = None if is_assessment(path) else others.for_reference(path)
         return as_reference(path, columns=columns, is_simulated=is_simulated)
@@ -171,10 +173,12 @@ class TableOptions:
         """The columns of a table whose labels, if any, nobody needs."""
         return self._chosen(path, self._open() - {LABEL}, ())
 
-    def references(self, path: Path | None) -> References | None:
+    def references(self, path: Path | None) -> "References | None":
         """Public rows that both models scored."""
         if path is None:
             return None
+        from fedassay.tables.reading import read_both
+
         chosen = replace(self, client=None, patient=None, time=None).for_table(path)
         first, second = read_both(path, chosen)
         return first.examples, second
@@ -201,6 +205,8 @@ class TableOptions:
 
     def _chosen(self, path: Path, unnamed: Collection[str], optional: Collection[str]) -> Columns:
         """Columns by name, or by content where that is safe, which is then said."""
+        from fedassay.tables.names import choose_columns
+
         columns = self.as_named()
         choice = choose_columns(path, columns, unnamed=unnamed, optional=optional)
         if choice.note and not self.quiet:

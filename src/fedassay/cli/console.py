@@ -1,18 +1,14 @@
 """What people see: tables, progress and one-line errors."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-from fedassay.estimate import Estimate
-from fedassay.estimate_table import estimate_header, estimate_rows
-from fedassay.metrics.named import headings
-from fedassay.tables.reading import Progress as Advance
+Advance = Callable[[int], None]
 
 
 def plain(text: object) -> str:
@@ -62,6 +58,15 @@ def cell(text: object) -> Text:
 @contextmanager
 def progress(what: str, total: int | None) -> Iterator[Advance]:
     """A progress bar on standard error, gone when done; silent when not on a terminal."""
+    # Help and figures need no bars.
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -76,20 +81,14 @@ def progress(what: str, total: int | None) -> Iterator[Advance]:
         yield lambda steps: bar.advance(task, steps)
 
 
-def estimates_table(
-    estimates: Mapping[str, Estimate],
-    *,
-    exact: Mapping[str, float | None] | None = None,
-    trials: Sequence[Mapping[str, Estimate]] = (),
-) -> Table:
-    """Estimates with 95 % intervals and, where known, exact values and errors.
-
-    With several trials, their mean absolute error stands beside the last one's.
-    """
-    return figures_table(
-        estimate_header(exact=exact, trials=len(trials)),
-        estimate_rows(estimates, exact=exact, trials=trials, headings=headings(estimates)),
-    )
+@contextmanager
+def working() -> Iterator[Callable[[str], None]]:
+    """What is being worked on, on standard error, gone when done."""
+    if not err.is_terminal:
+        yield lambda _: None
+        return
+    with err.status("planning ...") as status:
+        yield lambda what: status.update(f"{what} ...")
 
 
 def figures_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:

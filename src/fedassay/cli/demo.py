@@ -13,8 +13,9 @@ from rich.table import Table
 
 from fedassay.assessment import Assessment
 from fedassay.cli import options
-from fedassay.cli.console import estimates_table, plain, progress
+from fedassay.cli.console import plain, progress
 from fedassay.cli.demo_files import AIRLINES, ASSESSMENT, FLIGHTS, PAGE, check_folder, save_demo
+from fedassay.cli.estimates import estimates_table
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice
 from fedassay.cli.simulate import SIMULATION_FORMAT, run_trials
 from fedassay.estimate import Estimate

@@ -1,19 +1,19 @@
 """Groups on the command line: which there are, their figures, and how far they are apart."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedassay.assessment import Assessment
 from fedassay.cli import options
 from fedassay.cli.console import figures_table
 from fedassay.cli.outputs import Voice
 from fedassay.errors import SettingInvalid, SingleClass
 from fedassay.examples import ScoredClients
 from fedassay.group_names import GroupNames
-from fedassay.groups.gaps import compare_groups
-from fedassay.metrics.exact_rows import row_metrics
+
+if TYPE_CHECKING:
+    from fedassay.assessment import Assessment
 
 GroupOption = Annotated[
     list[str] | None,
@@ -73,15 +73,21 @@ def named_groups(column: str | None, groups: str | None) -> GroupNames | None:
     return GroupNames(column, tuple(name.strip() for name in groups.split(",")))
 
 
-def groups_content(assessment: Assessment) -> dict[str, Any]:
+def groups_content(assessment: "Assessment") -> dict[str, Any]:
     """Every group's figures and the gaps between them; nothing where there are no groups."""
-    return {} if assessment.survey.groups is None else compare_groups(assessment).to_json()
+    if assessment.survey.groups is None:
+        return {}
+    from fedassay.groups.gaps import compare_groups
+
+    return compare_groups(assessment).to_json()
 
 
 def exact_groups(
     cohort: ScoredClients, thresholds: tuple[float, ...], more: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Exact metrics of every group's rows; None for a group with one class only."""
+    from fedassay.metrics.exact_rows import row_metrics
+
     codes = cohort.examples.groups
     if cohort.groups is None or codes is None:
         return {}
@@ -96,10 +102,12 @@ def exact_groups(
     return {"exact_groups": exact}
 
 
-def say_groups(voice: Voice, assessment: Assessment) -> None:
+def say_groups(voice: Voice, assessment: "Assessment") -> None:
     """Print the groups' figures, differences and ratios, and what is to be said of them."""
     if assessment.survey.groups is None or voice.as_json or voice.quiet:
         return
+    from fedassay.groups.gaps import compare_groups
+
     found = compare_groups(assessment)
     voice.say()
     voice.say(figures_table(found.header(), found.rows()))

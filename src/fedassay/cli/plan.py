@@ -11,10 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from fedassay.cli import columns, options
-from fedassay.cli.classes import ScoresOption
-from fedassay.cli.console import figures_table, plain
+from fedassay.cli.class_options import ScoresOption
+from fedassay.cli.console import figures_table, plain, working
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
-from fedassay.cli.plan_more import plan_looks, plan_pair, plan_several, working
 from fedassay.errors import SettingInvalid
 from fedassay.mechanisms import Privacy
 from fedassay.metrics.named import metric_at
@@ -32,9 +31,7 @@ from fedassay.planning.plan import (
 from fedassay.planning.request import Preset, Steps, SurveyRequest
 from fedassay.planning.search import design_survey
 from fedassay.planning.solve import Target, predicted
-from fedassay.planning.track import USUAL_SHIFTS
 from fedassay.planning.validation import parse_widths
-from fedassay.report.plan_chart import write_plan_plot
 from fedassay.sites.sample_size import IntervalWidths
 
 
@@ -200,12 +197,17 @@ def plan(
         ),
         site_moments=site_moments,
     )
+    # Most plans are about one survey of one score: the rest is loaded for the others.
     if scores is not None or groups:
+        from fedassay.cli.plan_more import plan_several
+
         one_score = (plot, output, target_error, pipeline, track)
         has_more = paired or any(each is not None for each in one_score)
         plan_several(request, voice, scores, groups or [], has_more=has_more)
         return
     if paired:
+        from fedassay.cli.plan_more import plan_pair
+
         plan_pair(request, voice, output, has_more=pipeline is not None or plot is not None)
         return
     if track is not None:
@@ -215,6 +217,9 @@ def plan(
                 "looks over time are several surveys: --plot, --output, --target-error and "
                 "--pipeline do not go with --track. Plan one survey with its own epsilon."
             )
+        from fedassay.cli.plan_more import plan_looks
+        from fedassay.planning.track import USUAL_SHIFTS
+
         shifts = tuple(shift or USUAL_SHIFTS)
         plan_looks(request, voice, track, goal.target.metric, shifts, false_alarms)
         return
@@ -233,12 +238,23 @@ def plan(
     with working() as say:
         made = make_plan(request, goal, thresholds=thresholds, progress=say)
         if plot is not None:
+            from fedassay.report.plan_chart import write_plan_plot
+
             write_plan_plot(made, plot, progress=say)
         errors = errors_by_steps(made)
     if output is not None:
         made.design.survey.save(output)
-    taken = {"taken": 1 if made.design.second is None else 2, "errors": errors}
-    voice.result({**made.to_json(), "steps": taken})
+    tell_plan(made, errors, voice)
+    for path in filter(None, (output, plot)):
+        voice.say(f"Wrote {plain(path)}.")
+
+
+def tell_plan(made: Plan, errors: dict[str, float], voice: Voice) -> None:
+    """Print the plan, and what the other number of steps would give; or all of it as JSON."""
+    if voice.as_json:
+        taken = {"taken": 1 if made.design.second is None else 2, "errors": errors}
+        voice.result({**made.to_json(), "steps": taken})
+        return
     print_plan(made, voice)
     if len(errors) > 1:
         once, twice = (f"{error:.2g}" for error in errors.values())
@@ -246,8 +262,6 @@ def plan(
             f"\nAsked in one survey, {made.goal.target.metric} would be within {once}; in two, "
             f"within {twice} (--steps)."
         )
-    for path in filter(None, (output, plot)):
-        voice.say(f"Wrote {plain(path)}.")
 
 
 def errors_by_steps(made: Plan) -> dict[str, float]:

@@ -1,33 +1,20 @@
 """What `fedassay plan` says of more than one number: two models, looks, groups and classes."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from fedassay.classes.design_costs import design_costs
 from fedassay.cli.class_files import class_names
-from fedassay.cli.console import err, plain
+from fedassay.cli.console import plain, working
 from fedassay.cli.outputs import Voice
 from fedassay.errors import SettingInvalid
 from fedassay.planning.attributes import AttributeCost, attribute_costs
 from fedassay.planning.pair_gain import pair_gain
-from fedassay.planning.plan import Progress
 from fedassay.planning.request import SurveyRequest
 from fedassay.planning.track import Looks, plan_track
 from fedassay.presentation import aligned
 
 CLASSES_PLANNED_FORMAT = "fedassay.classes-planned/1"
 GROUPS_PLANNED_FORMAT = "fedassay.groups-planned/1"
-
-
-@contextmanager
-def working() -> Iterator[Progress]:
-    """What is being worked on, on standard error, gone when done."""
-    if not err.is_terminal:
-        yield lambda _: None
-        return
-    with err.status("planning ...") as status:
-        yield lambda what: status.update(f"{what} ...")
 
 
 def plan_several(

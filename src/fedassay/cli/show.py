@@ -11,7 +11,8 @@ from fedassay.assessment import Assessment
 from fedassay.classes.class_tally import is_class_tally
 from fedassay.cli import options
 from fedassay.cli.class_files import is_classes_file, refuse, show_class_tally, show_classes
-from fedassay.cli.console import err, estimates_table
+from fedassay.cli.console import err
+from fedassay.cli.estimates import estimates_table
 from fedassay.cli.groups import groups_content, say_groups
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
 from fedassay.cli.show_pair import is_pair_file, show_pair

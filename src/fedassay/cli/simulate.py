@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from fedassay.assessment import Assessment
-from fedassay.cli import classes, columns, options
+from fedassay.cli import class_options, classes, columns, options
 from fedassay.cli.console import plain, progress
 from fedassay.cli.groups import (
     GroupOption,
@@ -91,7 +91,7 @@ _EXAMPLES = """
 def simulate_command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Scored table: CSV or Parquet.")],
     score: columns.ModelScoresOption = None,
-    scores: classes.ScoresOption = None,
+    scores: class_options.ScoresOption = None,
     label: columns.LabelOption = None,
     client: columns.ClientOption = None,
     patient: columns.PatientOption = None,
@@ -144,7 +144,7 @@ def simulate_command(
             rich_help_panel=options.SHAPE,
         ),
     ] = None,
-    class_design: classes.ClassDesignOption = None,
+    class_design: class_options.ClassDesignOption = None,
     reference: options.ReferenceOption = None,
     preset: options.PresetOption = Preset.DEFAULT,
     steps: options.StepsOption = Steps.AUTO,
@@ -208,7 +208,7 @@ def simulate_command(
         ),
     }
     asked_unit = Unit(unit, max_examples, keep)
-    if classes.are_asked(scores, class_design):
+    if class_options.are_asked(scores, class_design):
         classes.simulate_classes_command(
             classes.ClassQuestion(
                 file=file,

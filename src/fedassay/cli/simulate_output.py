@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from fedassay.assessment import Assessment
-from fedassay.cli.console import err, estimates_table
+from fedassay.cli.console import err
+from fedassay.cli.estimates import estimates_table
 from fedassay.cli.outputs import Voice
 from fedassay.errors import FileInvalid
 from fedassay.estimate import Estimate

@@ -5,17 +5,13 @@ from typing import Annotated, Any
 
 import typer
 
-from fedassay.api import new_survey as make_survey
-from fedassay.classes.survey_file import is_class_survey
-from fedassay.cli import accounts, classes, columns, options
-from fedassay.cli.class_files import new_class_survey, refuse, show_class_survey
+from fedassay.cli import accounts, class_options, columns, options
 from fedassay.cli.groups import GroupColumnOption, GroupsOption, named_groups
 from fedassay.cli.outputs import ForceOption, JsonOption, QuietOption, Voice, check_output
 from fedassay.errors import SettingInvalid
 from fedassay.ledger import Status
 from fedassay.mechanisms import Keep, Privacy, Unit, UnitKind
 from fedassay.mechanisms.plain_words import plain_words
-from fedassay.planning.pair_search import design_pair
 from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest
 from fedassay.planning.search import design_survey
 from fedassay.survey import Survey
@@ -64,8 +60,8 @@ def new_survey(
     scale: columns.ScaleOption = 1.0,
     separator: columns.SeparatorOption = None,
     decimal: columns.DecimalOption = ".",
-    scores: classes.ScoresOption = None,
-    class_design: classes.ClassDesignOption = None,
+    scores: class_options.ScoresOption = None,
+    class_design: class_options.ClassDesignOption = None,
     threshold: options.ThresholdOption = None,
     group_column: GroupColumnOption = None,
     groups: GroupsOption = None,
@@ -132,6 +128,9 @@ def new_survey(
     check_output(output, reference, model, after, *accounts.files_of(account), force=force)
     request = SurveyRequest()
     if after is not None:
+        # Most surveys are first ones, of two classes and one model: the rest is loaded for others.
+        from fedassay.api import new_survey as make_survey
+
         _check_after(context)
         survey = make_survey(after=after, clients=clients, thresholds=threshold or ())
     else:
@@ -179,7 +178,9 @@ def new_survey(
             model_digest=None if model is None else options.file_digest(model),
             groups=named_groups(group_column, groups),
         )
-        if classes.are_asked(scores, class_design):
+        if class_options.are_asked(scores, class_design):
+            from fedassay.cli.class_files import new_class_survey, refuse
+
             refuse(
                 {
                     "--paired": paired,
@@ -201,6 +202,8 @@ def new_survey(
             )
             return
         if paired:
+            from fedassay.planning.pair_search import design_pair
+
             names = tuple(models) or ("a", "b")
             both = tables.references(reference) if reference is not None else None
             survey = design_pair(request, (names[0], names[1]), references=both).survey
@@ -262,8 +265,12 @@ def show_survey(
 
       fedassay survey show survey.json
     """
+    from fedassay.classes.survey_file import is_class_survey
+
     voice = Voice(as_json, quiet)
     if is_class_survey(survey_file):
+        from fedassay.cli.class_files import show_class_survey
+
         show_class_survey(survey_file, voice)
         return
     survey = load_survey(survey_file)
@@ -304,3 +311,8 @@ def survey_content(survey: Survey) -> dict[str, Any]:
         "guarantee": survey.guarantee.sentence(),
         "plain_words": list(plain_words(survey.guarantee)),
     }
+
+
+survey_app = typer.Typer(help="Make a survey: what both sides agree on.", no_args_is_help=True)
+survey_app.command("new")(new_survey)
+survey_app.command("show")(show_survey)

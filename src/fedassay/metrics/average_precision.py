@@ -6,7 +6,6 @@ import numpy as np
 
 from fedassay.estimate import REACH, Estimate, unless_too_coarse
 from fedassay.examples import FloatArray
-from fedassay.extras import needed_for
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.bootstrap import (
     BEYOND_DOUBT,
@@ -231,17 +230,18 @@ def _mean_of(tp: FloatArray, ranks: FloatArray, offset: FloatArray, pace: FloatA
 
 
 def _digamma(x: FloatArray) -> FloatArray:
-    """The digamma function; from 16 upwards by its asymptotic series, to 1e-12."""
-    inverse = 1.0 / x
-    square = inverse * inverse
-    series: FloatArray = np.log(np.maximum(x, _LARGE)) - inverse * 0.5
-    series -= square * (1.0 / 12.0 - square * (1.0 / 120.0 - square / 252.0))
-    small = x < _LARGE
-    if small.any():
-        with needed_for("average precision"):
-            from scipy.special import digamma
+    """The digamma function of positive numbers: by its asymptotic series, to 1e-12.
 
-        series[small] = digamma(x[small])
+    That is good from 16 upwards; what is smaller gets there in steps of 1, each worth 1/x.
+    """
+    small = x < _LARGE
+    far = np.where(small, x + _LARGE, x)
+    inverse = 1.0 / far
+    square = inverse * inverse
+    series: FloatArray = np.log(far) - inverse * 0.5
+    series -= square * (1.0 / 12.0 - square * (1.0 / 120.0 - square / 252.0))
+    if small.any():
+        series[small] -= (1.0 / (x[small][..., None] + np.arange(_LARGE))).sum(axis=-1)
     return series
 
 

@@ -13,9 +13,8 @@ from math import sqrt
 
 import numpy as np
 
-from fedassay.estimate import Estimate, Interval, check_confidence
+from fedassay.estimate import Estimate, Interval, check_confidence, normal_quantile
 from fedassay.examples import FloatArray
-from fedassay.extras import needed_for
 
 _DRAWS = 2**8
 _SEED = 0
@@ -160,13 +159,10 @@ def spread_normals(dimensions: int) -> FloatArray:
     >>> np.abs(points.T @ points / len(points)).round(6).tolist()
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    with needed_for("intervals of calibration errors"):
-        from scipy.special import ndtri
-
     # A Latin hypercube: in every dimension one point in each of equally many steps.
     in_order = np.tile(np.arange(_DRAWS), (dimensions, 1))
     steps = np.random.default_rng(_SEED).permuted(in_order, axis=1).T
-    points = ndtri((steps + 0.5) / _DRAWS)
+    points = np.array([normal_quantile((step + 0.5) / _DRAWS) for step in range(_DRAWS)])[steps]
     both = np.concatenate([points, -points])
     scale = np.linalg.cholesky(both.T @ both / len(both))
     normals: FloatArray = np.linalg.solve(scale, both.T).T

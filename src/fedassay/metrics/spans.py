@@ -122,8 +122,9 @@ def _groups(counts: FloatArray, noise: RangeNoise) -> IntArray:
 
 def _exact_groups(counts: FloatArray) -> IntArray:
     """The same without noise, where each bucket's group ends is known for all buckets at once."""
-    below = np.pad(np.cumsum(counts, axis=1), ((0, 0), (1, 0)))
-    ends = np.max([np.searchsorted(each, each[:-1] + FEW) for each in below], axis=0).tolist()
+    below = np.zeros((2, counts.shape[1] + 1))
+    np.cumsum(counts, axis=1, out=below[:, 1:])
+    ends = np.maximum(*(np.searchsorted(each, each[:-1] + FEW) for each in below)).tolist()
     starts, at, buckets = [], 0, len(ends)
     while at < buckets:
         starts.append(at)
@@ -160,7 +161,8 @@ def _lattice(histogram: ScoreHistogram, noise_sd: float) -> FloatArray:
     counts = np.maximum(histogram.counts, 0.0)
     total = counts.sum(axis=0)
     density = total / histogram.widths
-    beside = np.pad(density, 1)
+    beside = np.zeros(len(density) + 2)
+    beside[1:-1] = density
     expected = 2.0 * np.maximum(beside[:-2], beside[2:]) * histogram.widths
     is_apart = expected <= (1.0 - _APART) * total
     is_apart &= total >= _FEW + _CLEAR * noise_sd * sqrt(2.0)

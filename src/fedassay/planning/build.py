@@ -70,6 +70,9 @@ def budget_of(survey: Survey) -> tuple[Fraction, ...] | None:
         return survey.level_policy.client_fractions
     if survey.epsilon is None:
         return None
+    if survey.hierarchy.levels == 1:
+        # What a shuffled report spends alone is more than what all promise together.
+        return (Fraction(1),)
     spent = [m.epsilon for m in survey.mechanisms if not isinstance(m, Exact)]
     return tuple(part / survey.epsilon for part in spent)
 

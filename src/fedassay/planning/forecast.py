@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from math import hypot, inf
+from math import erf, hypot, inf, sqrt
 
 import numpy as np
 
 from fedassay.decoding import DecodeOptions, join_levels, level_variance, tree_noise
 from fedassay.estimate import Estimate, NotEnoughData, check_confidence, normal_quantile
 from fedassay.examples import FloatArray
-from fedassay.extras import needed_for
 from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy
 from fedassay.histogram import ScoreHistogram
@@ -114,9 +113,6 @@ def folded_quantile(mean: float, sd: float, probability: float) -> float:
     >>> round(folded_quantile(0.0, 1.0, 0.95), 2)
     1.96
     """
-    with needed_for("planning"):
-        from scipy.special import ndtr
-
     shift = abs(mean)
     if sd == 0.0:
         return shift
@@ -124,7 +120,8 @@ def folded_quantile(mean: float, sd: float, probability: float) -> float:
     high = low + shift
     for _ in range(60):
         middle = 0.5 * (low + high)
-        inside = float(ndtr((middle - shift) / sd) - ndtr((-middle - shift) / sd))
+        within = ((middle - shift) / sd, (middle + shift) / sd)
+        inside = 0.5 * sum(erf(each / sqrt(2.0)) for each in within)
         low, high = (middle, high) if inside < probability else (low, middle)
     return high
 
@@ -159,7 +156,7 @@ def expected_histogram(
         observed = [
             Observed(rows_on(each, level, grid), value, variance)
             for each in (survey, second)
-            for level, (value, variance) in enumerate(_levels(each, counts, clients, grid))
+            for level, (value, variance) in enumerate(expected_levels(each, counts, clients, grid))
         ]
         _, covariance = fit_leaves(observed, total=total)
         epsilon = float(second.local_epsilon) if second.local_epsilon else None
@@ -167,7 +164,7 @@ def expected_histogram(
         joined = DenseNoise(covariance, table, epsilon)
         leaves = ScoreHistogram(grid.edges, counts, joined, decode_options.smooth)
         return as_counted(second, leaves)
-    values, variances = zip(*_levels(survey, counts, clients, grid), strict=True)
+    values, variances = zip(*expected_levels(survey, counts, clients, grid), strict=True)
     if isinstance(survey.hierarchy, Hierarchy) and decode_options.reconcile:
         # On average all levels agree: there is nothing to reconcile.
         tree = tree_noise(survey, survey.hierarchy, counts, variances)
@@ -176,10 +173,20 @@ def expected_histogram(
     return ScoreHistogram(survey.grid.edges, counts, noise, decode_options.smooth)
 
 
-def _levels(
+def expected_levels(
     survey: Survey, counts: FloatArray, clients: float, grid: Grid
 ) -> list[tuple[FloatArray, FloatArray]]:
-    """Every level's expected counters, and their variances once debiased."""
+    """Every level's expected counters, and their variances once debiased.
+
+    Counts are label x leaf, of several models at once model x label x leaf.
+
+    >>> import fedassay
+    >>> asked = {"privacy": "distributed", "epsilon": 1, "minimum_reports": 1000, "height": 1}
+    >>> survey = fedassay.new_survey(**asked)
+    >>> [(values, variances)] = expected_levels(survey, np.ones((2, 2)), 1000.0, survey.grid)
+    >>> variances[0].round(2).tolist()  # 2 e / (e - 1)^2
+    [1.84, 1.84]
+    """
     heard = clients * float(survey.step.client_fraction if survey.step else 1)
     shares = (
         [float(share) for share in survey.level_policy.client_fractions]

@@ -17,7 +17,7 @@ from fedassay.metrics.average_precision import precision_gradient
 from fedassay.metrics.roc_auc import area_gradient, likely_area
 from fedassay.noise import DenseNoise
 from fedassay.planning.pilot import Pilot, heard_fraction
-from fedassay.reconcile import leaf_covariance
+from fedassay.reconcile import News, of_both_labels
 from fedassay.survey import Survey
 from fedassay.two_steps import as_counted, rows_on, sums_on
 
@@ -37,8 +37,10 @@ class Judge:
     pilot: Pilot
     edges: list[int]
     """Where errors at thresholds are predicted."""
-    known: FloatArray
+    told: FloatArray
     """Precision of the leaves after the first survey, label x leaf x leaf."""
+    known: FloatArray | None
+    """Its inverse; None where leaves were cut since, of which the first knows the sum alone."""
     area: FloatArray
     rates: list[FloatArray]
     curve: list[FloatArray]
@@ -49,7 +51,8 @@ class Judge:
         """For a pilot's scores; thresholds, or quantiles of the scores, stand for all."""
         edges, histogram = _judged(pilot, thresholds), pilot.histogram
         leaves = histogram.buckets
-        known = _precision(pilot.survey, pilot, heard=pilot.reports)
+        told = _precision(*_counters(pilot.survey, pilot, heard=pilot.reports))
+        known = _inverse(told) if pilot.grid == pilot.survey.grid else None
         total = histogram.total
         rates = []
         for edge in edges:
@@ -62,7 +65,7 @@ class Judge:
             of_all = (right - (tp + histogram.total_negatives - fp) / total) / total
             rates += [of_positives, of_called, of_all]
         curve = [_rate(pilot, edge, label) for edge in _edges(pilot, _CURVE) for label in (0, 1)]
-        return cls(pilot, edges, known, area_gradient(histogram), rates, curve)
+        return cls(pilot, edges, told, known, area_gradient(histogram), rates, curve)
 
     def error(self, survey: Survey) -> float:
         """The mean log of predicted errors: of both areas, of thresholds, and of the curve."""
@@ -81,25 +84,42 @@ class Judge:
         """
         return self._of_cells(survey) if survey.is_local else self._of_leaves(survey)
 
-    def _told(self, survey: Survey) -> FloatArray:
-        """Precision of the leaves after both surveys, label x leaf x leaf."""
+    def _counters(self, survey: Survey) -> tuple[FloatArray, FloatArray]:
         heard = self.pilot.clients * float(heard_fraction(survey))
-        return self.known + _precision(survey, self.pilot, heard=heard)
+        return _counters(survey, self.pilot, heard=heard)
+
+    def _variances(self, survey: Survey, sums: FloatArray) -> FloatArray:
+        """Of sums of leaves (label x leaf x sum) after both surveys."""
+        if self.known is None:
+            after: FloatArray = np.einsum("lng,lng->g", sums, self._covariance(survey) @ sums)
+            return after
+        before: FloatArray = np.einsum("lng,lng->g", sums, self.known @ sums)
+        return before - self._news(survey, self.known).of_sums(sums)
+
+    def _covariance(self, survey: Survey) -> FloatArray:
+        """Of the leaves after both surveys, label x leaf x leaf."""
+        if self.known is None:
+            return _inverse(self.told + _precision(*self._counters(survey)))
+        return self.known - self._news(survey, self.known).of_leaves()
+
+    def _news(self, survey: Survey, known: FloatArray) -> News:
+        """What a second survey's counters add to what is known of the leaves."""
+        rows, variances = self._counters(survey)
+        return News.of(rows, variances, seen=rows @ known)
 
     def _of_leaves(self, survey: Survey) -> FloatArray:
         cells = as_counted(survey, self.pilot.histogram).cells
         kept = range(self.pilot.histogram.buckets + 1) if cells is None else cells.tolist()
         ranking, hidden = _ranking(self.pilot, tuple(kept))
         gradients = np.stack([self.area, ranking, *self.rates, *self.curve], axis=-1)
-        solved = np.linalg.solve(self._told(survey), gradients)
-        variances = np.einsum("lng,lng->g", gradients, solved)
+        variances = self._variances(survey, gradients)
         variances[1] += hidden**2
         spreads: FloatArray = np.sqrt(np.maximum(variances, 0.0))
         return spreads
 
     def _of_cells(self, survey: Survey) -> FloatArray:
         leaves = self.pilot.histogram
-        covariance = leaf_covariance(self._told(survey), total_is_known=survey.total_is_known)
+        covariance = of_both_labels(self._covariance(survey), total_is_known=survey.total_is_known)
         noise = DenseNoise(covariance, leaves.counts, float(survey.local_epsilon or 0))
         expected = as_counted(survey, ScoreHistogram(leaves.edges, leaves.counts, noise))
         figures = [likely_area(expected), average_precision(expected)]
@@ -124,17 +144,16 @@ def _error(estimate: Estimate) -> float:
     return hypot(estimate.noise_sd, estimate.binning_sd)
 
 
-def _precision(survey: Survey, pilot: Pilot, *, heard: float) -> FloatArray:
-    """What a survey's counters say of the leaves: sums of rows' outer products over variances."""
-    leaves = pilot.histogram.buckets
+def _counters(survey: Survey, pilot: Pilot, *, heard: float) -> tuple[FloatArray, FloatArray]:
+    """All counters of a survey: how they add leaves up, and their variances once debiased."""
     shares = (
         [float(share) for share in survey.level_policy.client_fractions]
         if isinstance(survey.level_policy, OneLevel)
         else [1.0] * survey.hierarchy.levels
     )
-    precision = np.zeros((2, leaves, leaves))
+    rows, variances = [], []
     for level, (mechanism, share) in enumerate(zip(survey.mechanisms, shares, strict=True)):
-        rows = rows_on(survey, level, pilot.grid)
+        rows.append(rows_on(survey, level, pilot.grid))
         variance = level_variance(
             mechanism.law(),
             clients=pilot.clients,
@@ -142,10 +161,18 @@ def _precision(survey: Survey, pilot: Pilot, *, heard: float) -> FloatArray:
             counts=np.abs(sums_on(survey, level, pilot.histogram.counts, pilot.grid)),
             sampled=survey.samples_clients,
         )
-        for label in (0, 1):
-            weighted = rows[label] / np.broadcast_to(variance[label], rows.shape[1])[:, None]
-            precision[label] += rows[label].T @ weighted
+        variances.append(np.broadcast_to(variance, rows[-1].shape[:2]))
+    return np.concatenate(rows, axis=1), np.concatenate(variances, axis=1)
+
+
+def _precision(rows: FloatArray, variances: FloatArray) -> FloatArray:
+    """What counters say of the leaves, label x leaf x leaf."""
+    precision: FloatArray = rows.swapaxes(1, 2) @ (rows / variances[..., np.newaxis])
     return precision
+
+
+def _inverse(precision: FloatArray) -> FloatArray:
+    return np.linalg.inv(precision).astype(np.float64, copy=False)
 
 
 def _judged(pilot: Pilot, thresholds: Sequence[float]) -> list[int]:

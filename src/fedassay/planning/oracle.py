@@ -1,10 +1,12 @@
 """Which frequency oracle a level of locally private reports gets."""
 
 from fractions import Fraction
+from functools import lru_cache
 
 from fedassay.mechanisms import LocalMechanism, RandomizedResponse, UnaryEncoding
 
 
+@lru_cache(maxsize=256)
 def oracle_for(
     epsilon: Fraction, cells: int, *, allow_empty: bool
 ) -> UnaryEncoding | RandomizedResponse:

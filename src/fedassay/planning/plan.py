@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from math import isfinite
 from typing import Any, TypeVar
 
@@ -68,7 +69,7 @@ class Goal:
             require_positive(require_number(self.tau, "tau"), "tau")
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Plan:
     """A request with nothing left open, the survey for it, and its predicted errors."""
 
@@ -76,8 +77,8 @@ class Plan:
     goal: Goal
     design: SurveyDesign
     forecasts: dict[str, ErrorForecast]
-    calibrated_ece: float
-    """The calibration error expected after calibrating from this survey."""
+    recalibrate: Callable[[], float]
+    """Makes `calibrated_ece`."""
     solved_for: tuple[str, ...] = ()
     """What the plan solved for: clients, epsilon or nothing."""
     enough_clients: int | None = None
@@ -88,17 +89,21 @@ class Plan:
     obstacle: str = ""
     """Why no number of clients, or no epsilon, meets it."""
 
+    @cached_property
+    def calibrated_ece(self) -> float:
+        """The calibration error expected after calibrating from this survey, by rehearsing it."""
+        return self.recalibrate()
+
     def __str__(self) -> str:
         """The predicted errors as a table, and the verdict."""
-        header, rows = forecast_header(), forecast_rows(self.forecasts)
-        return f"{aligned(header, rows)}\n\n{self.verdict}"
+        return f"{aligned(forecast_header(), forecast_rows(self.forecasts))}\n\n{self.verdict}"
 
     def __repr__(self) -> str:
         return f"<Plan: {self.verdict}>"
 
     def _repr_html_(self) -> str:
-        rows = forecast_rows(self.forecasts)
-        return html_table(forecast_header(), rows) + html_text(self.verdict)
+        table = html_table(forecast_header(), forecast_rows(self.forecasts))
+        return table + html_text(self.verdict)
 
     @property
     def survey(self) -> Survey:
@@ -236,13 +241,11 @@ def make_plan(
     progress("choosing the survey")
     plan = _predicted(request, goal, thresholds, progress)
     if plan.is_enough:
-        enough_clients = request.clients if "clients" in solved_for else None
-        enough_epsilon = request.epsilon if "epsilon" in solved_for else None
         return replace(
             plan,
             solved_for=solved_for,
-            enough_clients=enough_clients,
-            enough_epsilon=enough_epsilon,
+            enough_clients=request.clients if "clients" in solved_for else None,
+            enough_epsilon=request.epsilon if "epsilon" in solved_for else None,
         )
     progress("what would be enough")
     enough_clients, obstacle = _attempt(lambda: clients_needed(request, goal.target))
@@ -344,13 +347,12 @@ def _predicted(
     listed = list(forecasts.items())
     listed.insert(len(OVERALL), ("ece", forecast_ece(monte_carlo, generator=generator)))
     forecasts = dict(listed)
-    calibrated = expected_ece(monte_carlo, generator=generator)
     return Plan(
         request=request,
         goal=goal,
         design=design,
         forecasts=forecasts,
-        calibrated_ece=calibrated,
+        recalibrate=lambda: expected_ece(monte_carlo, generator=generator),
     )
 
 

@@ -12,7 +12,7 @@ from fedassay.examples import Examples, FloatArray
 from fedassay.grid import Grid
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics import accuracy, precision, recall, roc_auc
-from fedassay.metrics.delta_method import why_one_class
+from fedassay.metrics.delta_method import CLEAR_OF_NOISE, why_one_class
 from fedassay.metrics.roc_auc import area_gradient, even_area
 from fedassay.planning.boundaries import GuessedRows
 from fedassay.planning.forecast import (
@@ -22,8 +22,9 @@ from fedassay.planning.forecast import (
     model_for,
     scaled,
 )
+from fedassay.planning.many_models import noise_variances
 from fedassay.planning.request import SurveyRequest
-from fedassay.planning.score_model import binormal, from_reference
+from fedassay.planning.score_model import binormal, from_reference, on_grid
 from fedassay.survey import Survey
 
 # Where nobody said how rare positives are, nor how good the classifier is: (rate, AUC, how
@@ -62,20 +63,38 @@ class _Area:
         even, _ = even_area(counts)
         return cls(area_gradient(counts), (smooth.value - even) * caution, smooth)
 
-    def error(self, expected: ScoreHistogram, truth: Estimate, caution: float) -> float:
-        """With a survey's noise; 1 where there would be no answer."""
-        if isinstance(self.smooth, NotEnoughData) or why_one_class(expected) is not None:
+    def error(self, noise_sd: float, truth: Estimate, caution: float) -> float:
+        """With a survey's noise."""
+        if isinstance(self.smooth, NotEnoughData):
             return 1.0
-        noise_sd = sqrt(expected.noise.variance(self.gradient))
         return hypot(_error(self.smooth, truth, caution), noise_sd, self.lumps)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class _OnGrid:
+    """What all surveys on a grid have in common, for every model."""
+
+    counts: FloatArray
+    """Model x label x cell."""
+    areas: tuple[_Area, ...]
+    sums: FloatArray
+    """Model x 3 x label x cell: the area's gradient, all negatives, all positives."""
+
+    @classmethod
+    def of(cls, models: Sequence[ScoreHistogram], grid: Grid, caution: float) -> "_OnGrid":
+        counts = np.stack([on_grid(model, grid) for model in models])
+        areas = tuple(_Area.on(ScoreHistogram(grid.edges, each), caution) for each in counts)
+        sums = np.zeros((len(models), 3, *counts.shape[1:]))
+        sums[:, 0] = [area.gradient for area in areas]
+        sums[:, 1, 0] = sums[:, 2, 1] = 1.0
+        return cls(counts, areas, sums)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """A survey with its expected histograms, one for each model of the scores."""
+    """A survey, and how well it would do."""
 
     survey: Survey
-    expected: tuple[ScoreHistogram, ...]
     area_error: float
     """The mean log of predicted ROC AUC errors."""
 
@@ -93,7 +112,7 @@ class Scorer:
     models: tuple[ScoreHistogram, ...]
     areas: tuple[Estimate, ...]
     rates: tuple[tuple[Estimate, ...], ...]
-    _on_grids: dict[Grid, tuple[_Area, ...]] = field(default_factory=dict)
+    _on_grids: dict[Grid, _OnGrid] = field(default_factory=dict)
     """Several surveys share a grid: what it makes of the models is computed once."""
 
     @classmethod
@@ -116,39 +135,47 @@ class Scorer:
 
     def candidate(self, survey: Survey) -> Candidate:
         """Judge a survey by ROC AUC alone."""
-        expected = tuple(
-            expected_histogram(survey, model, clients=self.clients) for model in self.models
-        )
-        errors = [
-            [area.error(each, truth, self.caution)]
-            for area, each, truth in zip(
-                self._areas_on(survey.grid, expected), expected, self.areas, strict=True
-            )
-        ]
-        return Candidate(survey, expected, self._mean_log(errors))
-
-    def _area_on(self, expected: ScoreHistogram) -> _Area:
-        return _Area.on(ScoreHistogram(expected.edges, expected.counts), self.caution)
-
-    def _areas_on(self, grid: Grid, expected: tuple[ScoreHistogram, ...]) -> tuple[_Area, ...]:
+        grid = survey.grid
         if grid not in self._on_grids:
-            self._on_grids[grid] = tuple(self._area_on(each) for each in expected)
-        return self._on_grids[grid]
+            self._on_grids[grid] = _OnGrid.of(self.models, grid, self.caution)
+        on = self._on_grids[grid]
+        variances = noise_variances(survey, on.counts, on.sums, clients=self.clients)
+        sds = np.sqrt(variances)
+        classes = on.counts.sum(axis=2)
+        # As `why_one_class` has it: 1 where there would be no answer.
+        is_told = (classes >= CLEAR_OF_NOISE * sds[:, 1:]).all(axis=1)
+        errors = [
+            [area.error(float(sd), truth, self.caution) if told else 1.0]
+            for area, sd, truth, told in zip(on.areas, sds[:, 0], self.areas, is_told, strict=True)
+        ]
+        return Candidate(survey, self._mean_log(errors))
 
     def error(self, candidate: Candidate) -> float:
         """The mean log of predicted errors: twice ROC AUC's, and the mean over thresholds.
 
         The area stands for the whole curve, and gains less from any choice.
         """
-        return 2.0 * candidate.area_error + self._rates_error(candidate.expected)
+        return 2.0 * candidate.area_error + self._rates_error(self._expected(candidate.survey))
+
+    def _expected(self, survey: Survey) -> tuple[ScoreHistogram, ...]:
+        return tuple(
+            expected_histogram(survey, model, clients=self.clients) for model in self.models
+        )
 
     def error_of(self, expected: Sequence[ScoreHistogram]) -> float:
         """The same for what is expected to be read of each model, in however many surveys."""
         areas = [
-            [self._area_on(each).error(each, truth, self.caution)]
+            [self._area_error(each, truth)]
             for each, truth in zip(expected, self.areas, strict=True)
         ]
         return 2.0 * self._mean_log(areas) + self._rates_error(expected)
+
+    def _area_error(self, expected: ScoreHistogram, truth: Estimate) -> float:
+        if why_one_class(expected) is not None:
+            return 1.0
+        area = _Area.on(ScoreHistogram(expected.edges, expected.counts), self.caution)
+        noise_sd = sqrt(expected.noise.variance(area.gradient))
+        return area.error(noise_sd, truth, self.caution)
 
     def _rates_error(self, histograms: Sequence[ScoreHistogram]) -> float:
         errors = [

@@ -4,7 +4,7 @@ Every candidate is scored by the closed form of `forecast`.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from math import inf, log
 
@@ -22,6 +22,7 @@ from fedassay.planning.candidates import (
     MORE_LEAVES,
     PLAIN,
     THOROUGH,
+    Variety,
     candidate_grids,
     candidate_surveys,
     warped_grid,
@@ -97,11 +98,50 @@ def quick_design(request: SurveyRequest, *, near: SurveyDesign | None = None) ->
     5
     """
     cells = None if near is None or near.rehearse is not None else near.survey.grid.cells
-    return _design(request, lambda asked, scorer: _quick(asked, scorer, cells), thorough=False)
+    return _design(request, lambda search: _quick(search, cells), thorough=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Search:
+    """Candidates for one request, each judged once however often a plan comes back to it."""
+
+    request: SurveyRequest
+    scorer: Scorer
+    _plain: dict[Grid, list[Candidate]] = field(default_factory=dict)
+    _errors: dict[Survey, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, request: SurveyRequest) -> "_Search":
+        """For a request, in however many steps it is to be asked."""
+        if isinstance(request.reference, np.ndarray):
+            return cls(request, Scorer.for_request(request))
+        return _last_searches(replace(request, steps=Steps.ONE))
+
+    def plain(self, grid: Grid) -> list[Candidate]:
+        """Plain trees on a grid."""
+        if grid not in self._plain:
+            self._plain[grid] = self.candidates(grid, PLAIN)
+        return self._plain[grid]
+
+    def candidates(self, grid: Grid, variety: Variety) -> list[Candidate]:
+        """Every tree of a variety on a grid."""
+        trees = candidate_surveys(self.request, grid, variety)
+        return [self.scorer.candidate(tree) for tree in trees]
+
+    def error(self, candidate: Candidate) -> float:
+        """Of all figures: dearer to predict than that of ROC AUC alone."""
+        if candidate.survey not in self._errors:
+            self._errors[candidate.survey] = self.scorer.error(candidate)
+        return self._errors[candidate.survey]
+
+
+@lru_cache(maxsize=4)
+def _last_searches(request: SurveyRequest) -> _Search:
+    return _Search(request, Scorer.for_request(request))
 
 
 def _design(
-    request: SurveyRequest, choose: Callable[[SurveyRequest, Scorer], Survey], *, thorough: bool
+    request: SurveyRequest, choose: Callable[[_Search], Survey], *, thorough: bool
 ) -> SurveyDesign:
     check_request(request)
     decode_options = decode_options_for(request.preset, request.buckets)
@@ -118,9 +158,9 @@ def _design(
     if not request.privacy.spends_epsilon:
         grid = _exact_grid(request)
         return SurveyDesign(build_survey(request, grid, Hierarchy.flat(grid.cells)), decode_options)
-    scorer = Scorer.for_request(request)
-    if _steps(request, scorer) is Steps.ONE:
-        return SurveyDesign(choose(request, scorer), decode_options)
+    search = _Search.of(request)
+    if _steps(request, search) is Steps.ONE:
+        return SurveyDesign(choose(search), decode_options)
     first = first_survey(request)
     return SurveyDesign(
         first,
@@ -155,67 +195,59 @@ def steps_for(request: SurveyRequest) -> Steps:
     >>> steps_for(request)
     <Steps.TWO: '2'>
     """
-    return _steps(request, Scorer.for_request(request))
+    return _steps(request, _Search.of(request))
 
 
-def _steps(request: SurveyRequest, scorer: Scorer) -> Steps:
+def _steps(request: SurveyRequest, search: _Search) -> Steps:
     if request.steps is not Steps.AUTO:
         return request.steps
     if request.fixes_levels or request.clients is None:
         return Steps.ONE
     typical = [
-        scorer.candidate(tree)
+        tree
         for leaves in _TYPICAL
         for grid in candidate_grids(request, leaves)
-        for tree in candidate_surveys(request, grid, PLAIN)
+        for tree in search.plain(grid)
     ]
     # Thresholds cost most to predict: they are for those whose ROC AUC is good.
     good = sorted(typical, key=lambda tree: tree.area_error)[:_SHORTLIST]
-    one = min(map(scorer.error, good))
-    return Steps.TWO if two_step_error(request, scorer) < one else Steps.ONE
+    one = min(map(search.error, good))
+    return Steps.TWO if two_step_error(request, search.scorer) < one else Steps.ONE
 
 
-def _best(request: SurveyRequest, scorer: Scorer) -> Survey:
+def _best(search: _Search) -> Survey:
     """The candidate with the smallest predicted errors, of ROC AUC and of thresholds alike.
 
     Grids are first judged with plain trees, then the best with every tree.
     """
-    plain = _plain_candidates(request, scorer, _sizes(request))
-    finalists = [min(map(scorer.error, trees)) for trees in plain[:_SHORTLIST]]
-    ranked = sorted(range(len(finalists)), key=finalists.__getitem__)
-    thorough = [
-        scorer.candidate(tree)
-        for place in ranked[:1]
-        for tree in candidate_surveys(request, plain[place][0].survey.grid, THOROUGH)
-    ]
-    return min(thorough, key=scorer.error).survey
+    plain = _plain_candidates(search, _sizes(search.request))
+    finalists = [min(map(search.error, trees)) for trees in plain[:_SHORTLIST]]
+    best = plain[min(range(len(finalists)), key=finalists.__getitem__)]
+    thorough = search.candidates(best[0].survey.grid, THOROUGH)
+    return min(thorough, key=search.error).survey
 
 
-def _quick(request: SurveyRequest, scorer: Scorer, cells: int | None) -> Survey:
+def _quick(search: _Search, cells: int | None) -> Survey:
     """The best plain tree on the two grids whose ROC AUC is best, all sizes or some near one."""
-    sizes = _sizes(request)
+    sizes = _sizes(search.request)
     if cells is not None:
         near = [leaves for leaves in sizes if cells <= _NEAR * leaves and leaves <= _NEAR * cells]
         sizes = near or sizes
-    plain = _plain_candidates(request, scorer, sizes)
-    return min((tree for trees in plain[:_QUICKLY] for tree in trees), key=scorer.error).survey
+    plain = _plain_candidates(search, sizes)
+    quickly = (tree for trees in plain[:_QUICKLY] for tree in trees)
+    return min(quickly, key=search.error).survey
 
 
 def _sizes(request: SurveyRequest) -> Sequence[int]:
     return MORE_LEAVES if isinstance(request.reference, Examples) else LEAVES
 
 
-def _plain_candidates(
-    request: SurveyRequest, scorer: Scorer, sizes: Sequence[int]
-) -> list[list[Candidate]]:
+def _plain_candidates(search: _Search, sizes: Sequence[int]) -> list[list[Candidate]]:
     """Plain trees on every grid, from few cells on, until more are clearly worse; best first."""
     candidates: list[list[Candidate]] = []
     best, worse = inf, 0
     for leaves in sizes:
-        of_size = [
-            [scorer.candidate(tree) for tree in candidate_surveys(request, grid, PLAIN)]
-            for grid in candidate_grids(request, leaves)
-        ]
+        of_size = [search.plain(grid) for grid in candidate_grids(search.request, leaves)]
         error = min(tree.area_error for trees in of_size for tree in trees)
         worse = worse + 1 if error > best + _CLEARLY else 0
         best = min(best, error)

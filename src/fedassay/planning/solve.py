@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, floor, inf, log, log10, sqrt
 
 from fedassay.checks import require_number
@@ -184,6 +185,7 @@ def _smallest(
     # However many rows there are, the model's own value is the same.
     truth = named_metric(scaled(model, _MANY), target.metric)
 
+    @lru_cache(maxsize=64)
     def excess(shape: SurveyDesign, number: float) -> float:
         """The log of how many times too large the error is."""
         asked = with_number(number)
