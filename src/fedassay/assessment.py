@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fedassay.calibration import Calibrator, FourDisplays, Method, fit
+from fedassay.calibration import Calibrator, FourDisplays, Method, ece, fit
 from fedassay.checks import require_thresholds, require_type, unknown
 from fedassay.decoding import DecodeOptions, decode, decode_counters, require_enough
 from fedassay.errors import FileInvalid, SettingInvalid
@@ -204,8 +204,10 @@ class Assessment:
         return replace(estimate, reason=reason)
 
     def __getitem__(self, name: str) -> Estimate:
-        """One metric by name; those at a threshold, such as precision@0.3, at any."""
+        """One metric by name; those at a threshold, such as precision@0.3, at any; and ece."""
         known: dict[str, Estimate] = vars(self).get("_estimates", {})
+        if name == "ece":
+            return ece(self._histogram)
         if name in known:
             return known[name]
         buckets = self.decode_options.buckets

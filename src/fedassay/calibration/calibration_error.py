@@ -88,7 +88,18 @@ def _sizes(table: BinTable, *, debiased: bool) -> tuple[FloatArray, FloatArray]:
     gaps, variance = table.gaps, table.gap_variance
     if not debiased:
         return np.abs(gaps), np.sign(gaps)
-    mass = np.maximum(table.mass, 0.0)
+    return debiased_sizes(gaps, variance, np.maximum(table.mass, 0.0))
+
+
+def debiased_sizes(
+    gaps: FloatArray, variance: FloatArray, mass: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Every gap's expected size given what was seen of all, and how it moves with the gap.
+
+    >>> sizes, _ = debiased_sizes(np.array([0.1, -0.2]), np.full(2, 1e-9), np.full(2, 0.5))
+    >>> sizes.round(3).tolist()
+    [0.1, 0.2]
+    """
     # The mean square of what gaps per example are, beyond what noise alone would make them.
     beyond = max(float((gaps**2 - variance).sum()), 0.0) / max(float((mass**2).sum()), 1e-300)
     own = mass**2 * beyond

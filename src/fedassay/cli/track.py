@@ -29,7 +29,9 @@ FolderArgument = Annotated[
 ]
 MetricsOption = Annotated[
     list[str] | None,
-    typer.Option("--metric", metavar="NAME", help="A metric to watch; may be repeated."),
+    typer.Option(
+        "--metric", metavar="NAME", help="A metric to watch, ece among them; may be repeated."
+    ),
 ]
 FalseAlarmsOption = Annotated[
     float,
