@@ -94,7 +94,7 @@ class PairGain:
                 if self.correlation is None
                 else f"if both models' ranks correlate by {self.correlation:g} within a label"
             )
-        told = [*self._verdict(assumed)]
+        told = self._verdict(assumed)
         lost = [case for case in self.cases if case.is_crowded and not case.is_narrower]
         if lost and self.pays:
             one, two = (_said(side["roc_auc"]) for side in (lost[0].paired, lost[0].unpaired))
@@ -117,11 +117,12 @@ class PairGain:
         )
         half, two = worst.paired["roc_auc"], _said(worst.unpaired["roc_auc"])
         known = f"would be known to {_said(half)}" if isfinite(half) else "would have no answer"
+        rows = "" if self.correlation is None else " Or give public rows (--reference)."
         return [
             f"One survey of both models does not pay for sure: the difference of ROC AUC {known}, "
             f"{assumed}, and be known to {two} by two surveys with the same promise "
             f"together, if scores are like this: {worst.scores}.",
-            f"Ask twice: {self.instead}",
+            f"Ask twice: {self.instead}{rows}",
         ]
 
     def to_json(self) -> dict[str, Any]:
