@@ -16,6 +16,7 @@ from fedassay.estimate import (
     check_confidence,
     normal_quantile,
     p_value_of,
+    remedied,
 )
 from fedassay.examples import FloatArray
 from fedassay.extras import needed_for
@@ -26,6 +27,8 @@ from fedassay.paired.dependence import Axis, Dependence
 from fedassay.paired.gradients import SMOOTH, metric_gradient
 from fedassay.paired.pair_histogram import PairHistogram
 
+FINER_PAIR = "Give public rows (--reference), or assess either model alone."
+"""What helps where cells are too coarse: two models are asked in one step."""
 _FINE = 512
 _PIECES = 8
 _ALIKE = 0.25
@@ -166,7 +169,7 @@ class PairReader:
             for each in (pair.first, pair.second)
         )
         if not (first.is_available and second.is_available):
-            return PairedDifference(first, second)
+            return PairedDifference(remedied(first, FINER_PAIR), remedied(second, FINER_PAIR))
         cells = metric_gradient(pair.first, metric), metric_gradient(pair.second, metric)
         noise, sampling = pair.noise_variance(*cells), self.sampling_variance(metric, cells)
         unclear = 0.0
