@@ -114,6 +114,17 @@ def test_another_grid_is_no_change_and_leaves_what_was_told() -> None:
     assert len(both.residuals(0)) == 15
 
 
+def test_finer_cells_that_show_what_was_hidden_are_no_change() -> None:
+    """Cells of a tenth, then of a twentieth, whose gaps are up and down by a fifth in turn."""
+    middles = (np.arange(20) + 0.5) / 20
+    rate = np.clip(middles + np.where(np.arange(20) % 2, 0.2, -0.2), 0.01, 0.99)
+    fine = 500 * np.stack([1.0 - rate, rate])
+    coarse = fine.reshape(2, 10, 2).sum(axis=2)
+    before = [look(coarse, seed, Grid.uniform(10)) for seed in range(8)]
+    after = [look(fine, 100 + seed, Grid.uniform(20)) for seed in range(8)]
+    assert find_alarms(history(*before, *after), WATCH) == []
+
+
 def test_a_change_is_noticed_across_grids() -> None:
     """40 cells, then 60: every second edge and every third are the same."""
     before = [look(np.repeat(RIGHT, 10, axis=1) / 10, each, Grid.uniform(40)) for each in range(8)]
