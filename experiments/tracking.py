@@ -6,21 +6,26 @@ run and writes nothing.
 
 from argparse import ArgumentParser
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
-from math import exp, inf, sqrt
+from math import inf
 from pathlib import Path
 
 import numpy as np
-from scipy import stats
 
 from experiments.page import markdown_table, say
 from fedassay import Assessment, DecodeOptions, Privacy, Survey
+from fedassay.calibration import ece
 from fedassay.draws import draw_tally
 from fedassay.examples import FloatArray
+from fedassay.histogram import ScoreHistogram
 from fedassay.planning.forecast import model_for
-from fedassay.planning.request import SurveyRequest
+from fedassay.planning.noise_for_looks import USUAL_DELTA, compare_noise
+from fedassay.planning.request import Steps, SurveyRequest
 from fedassay.planning.score_model import on_grid
+from fedassay.planning.search import design_survey
 from fedassay.planning.track import Looks, TrackPlan, plan_track
+from fedassay.published import published
 from fedassay.tracking.alarms import MODEL, Watch, find_alarms
 from fedassay.tracking.history import History
 
@@ -31,8 +36,19 @@ LOOKS = Looks(24)
 WATCH = Watch((*MODEL, "flagged@0.3"), 0.05, 12)
 """What a history watches by default; 0.3 stands for the middle score."""
 SHIFTS = (-0.015, -0.025, -0.04)
+ECE = Watch(("ece",), 0.05, 12)
+SURVEYS = {
+    "distributed 1/4, 5,000 rows": replace(REQUEST, epsilon=Fraction(1, 4)),
+    "distributed 1, 5,000 rows": replace(REQUEST, epsilon=Fraction(1)),
+    "local 5, 20,000 rows": SurveyRequest(
+        privacy=Privacy.LOCAL, epsilon=Fraction(5), clients=20_000, steps=Steps.ONE
+    ),
+    "exact sums, 5,000 rows": SurveyRequest(clients=5_000),
+}
+LEVELS = {"calibrated": (0.0, 1.0), "far off": (0.6, 0.6)}
+"""What is added to the log-odds of true rates, and what they are multiplied by."""
+LOSSES = {"a little": (0.15, 1.0), "clearly": (0.3, 1.0), "overconfident": (0.0, 0.7)}
 _AFTER = 20
-_DELTA = 1e-6
 
 
 def month(
@@ -41,15 +57,12 @@ def month(
     """One look at so many rows of a model whose scores have these shares, label x cell."""
     leaves = generator.multinomial(rows, shares.ravel()).reshape(shares.shape)
     tally = draw_tally(survey, leaves, clients=rows, generator=generator)
-    return Assessment(survey, tally, DecodeOptions(), ())
+    return Assessment(survey, published(survey, tally), DecodeOptions(), ())
 
 
 def shares_of(survey: Survey, auc: float) -> FloatArray:
     """A calibrated classifier with this ROC AUC, on the survey's cells."""
-    asked = SurveyRequest(clients=REQUEST.clients, auc=auc)
-    counts = np.maximum(on_grid(model_for(asked), survey.grid), 0.0)
-    shares: FloatArray = counts / counts.sum()
-    return shares
+    return _on(survey, model_for(SurveyRequest(clients=REQUEST.clients, auc=auc)))
 
 
 def times(count: int) -> list[str]:
@@ -91,42 +104,48 @@ def false_alarms(years: int, seed: int) -> int:
     return found
 
 
-def laplace_delta(epsilon: float, each: float, times: int) -> float:
-    """Of as many discrete Laplace counters, exactly: each loss is plus or minus its epsilon."""
-    ups = np.arange(times + 1)
-    losses = each * (2.0 * ups - times)
-    chance = stats.binom.pmf(ups, times, exp(each) / (1.0 + exp(each)))
-    return float((chance * -np.expm1(np.minimum(epsilon - losses, 0.0))).sum())
+def distorted(model: ScoreHistogram, level: float, spread: float) -> ScoreHistogram:
+    """The same scores with other outcomes: log-odds of a score's true rate, moved and stretched."""
+    total = model.counts.sum(axis=0)
+    rate = np.clip(model.counts[1] / np.maximum(total, 1e-300), 1e-9, 1.0 - 1e-9)
+    other = 1.0 / (1.0 + np.exp(-(level + spread * np.log(rate / (1.0 - rate)))))
+    return replace(model, counts=np.stack([total * (1.0 - other), total * other]))
 
 
-def gaussian_delta(epsilon: float, sd: float, times: int) -> float:
-    """Of as many Gaussian counters (Balle and Wang 2018); discrete ones are next to the same."""
-    s = sd / sqrt(times)
-    return float(
-        stats.norm.cdf(0.5 / s - epsilon * s)
-        - exp(epsilon) * stats.norm.cdf(-0.5 / s - epsilon * s)
-    )
+def ece_years(request: SurveyRequest, off: tuple[float, float], years: int, seed: int) -> int:
+    """How many years without change have an alarm of ECE, by one survey made by the planner."""
+    survey, rows = design_survey(request).survey, request.clients or 1
+    model = distorted(model_for(SurveyRequest(clients=rows, auc=0.8)), *off)
+    shares, generator = _on(survey, model), np.random.default_rng(seed)
+    found = 0
+    for _ in range(years):
+        looks = {at: month(survey, shares, rows, generator) for at in times(13)}
+        found += bool(find_alarms(History(looks), ECE))
+    return found
 
 
-def laplace_sd(each: float) -> float:
-    """Of one counter's discrete Laplace noise."""
-    return sqrt(2.0 * exp(-each)) / (1.0 - exp(-each))
+def ece_delays(
+    request: SurveyRequest, off: tuple[float, float], runs: int, seed: int
+) -> tuple[float, float]:
+    """The ECE of what calibration becomes after a year, and the median of looks to an alarm."""
+    survey, rows = design_survey(request).survey, request.clients or 1
+    model = model_for(SurveyRequest(clients=rows, auc=0.8))
+    moved = distorted(model, *off)
+    generator, delays = np.random.default_rng(seed), []
+    named = times(12 + _AFTER)
+    for _ in range(runs):
+        kinds = [_on(survey, model)] * 12 + [_on(survey, moved)] * _AFTER
+        looks = [month(survey, shares, rows, generator) for shares in kinds]
+        history = History(dict(zip(named, looks, strict=True)))
+        late = [named.index(alarm.at) - 11.0 for alarm in find_alarms(history, ECE)]
+        delays.append(min((delay for delay in late if delay > 0.0), default=inf))
+    return ece(moved, debiased=False).value, float(np.median(delays))
 
 
-def noise_sds(epsilon: float, looks: int) -> tuple[float, float, float]:
-    """One counter's noise: split evenly, composed exactly with a delta, and Gaussian."""
-    low, high = epsilon / looks, epsilon
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        low, high = (
-            (middle, high) if laplace_delta(epsilon, middle, looks) <= _DELTA else (low, middle)
-        )
-    least, most = 1e-3, 1e6
-    for _ in range(80):
-        middle = sqrt(least * most)
-        fits = gaussian_delta(epsilon, middle, looks) <= _DELTA
-        least, most = (least, middle) if fits else (middle, most)
-    return laplace_sd(epsilon / looks), laplace_sd(low), most
+def _on(survey: Survey, model: ScoreHistogram) -> FloatArray:
+    counts = np.maximum(on_grid(model, survey.grid), 0.0)
+    shares: FloatArray = counts / counts.sum()
+    return shares
 
 
 def page(runs: int, years: int) -> Iterator[str]:
@@ -139,7 +158,7 @@ def page(runs: int, years: int) -> Iterator[str]:
     )
     yield "## Years without change"
     say("years")
-    found = false_alarms(years, 7)
+    found = false_alarms(years, 101)
     yield (
         f"Of {years:,} years of 12 looks in which nothing changes, {found} have any alarm, in the "
         f"{len(WATCH.metrics)} metrics that are watched by default ({', '.join(WATCH.metrics)}) "
@@ -151,7 +170,7 @@ def page(runs: int, years: int) -> Iterator[str]:
     for number, shift in enumerate(SHIFTS):
         say(f"delay {shift}")
         old, new = (shares_of(plan.design.survey, 0.8 + by) for by in (0.0, shift))
-        seen = float(np.median(measured_delays(plan, old, new, runs=runs, seed=20 + number)))
+        seen = float(np.median(measured_delays(plan, old, new, runs=runs, seed=200 + number)))
         planned = plan.delays[shift]
         rows.append([f"{shift:+g}", f"{planned:g}", f"{seen:g}", f"{seen / planned - 1.0:+.0%}"])
     yield (
@@ -159,22 +178,58 @@ def page(runs: int, years: int) -> Iterator[str]:
         f"`plan --track` says beforehand, and that of {runs} histories."
     )
     yield markdown_table(["change", "planned", "measured", "off by"], rows)
+    yield from ece_part(runs, years)
     yield "## Noise for many looks"
     yield (
         f"The standard deviation of one counter's noise when one row is asked at every look, with "
-        f"epsilon in all and, in the last two columns, delta {_DELTA:g}: epsilon split evenly "
+        f"epsilon in all and, in the last two columns, delta {USUAL_DELTA:g}: epsilon split evenly "
         "(pure), discrete Laplace (Pólya shares) composed exactly, and discrete Gaussian or "
         "Skellam, whose losses add up in squares. A tree of L levels counts as L looks in each."
     )
     body = []
     for epsilon in (1.0, 6.0):
         for looks in (1, 3, 12, 36, 52, 156, 520):
-            pure, composed, gaussian = noise_sds(epsilon, looks)
-            figures = [f"{each:.3g}" for each in (pure, composed, gaussian)]
-            body.append([f"{epsilon:g}", str(looks), *figures, f"{composed / gaussian:.2f}"])
+            noise = compare_noise(epsilon, looks)
+            figures = [f"{each:.3g}" for each in (noise.split, noise.composed, noise.squares)]
+            body.append([f"{epsilon:g}", str(looks), *figures, f"{noise.gain:.2f}"])
     header = ["epsilon", "looks", "Pólya, split", "Pólya, composed", "Gaussian", "gain"]
     yield markdown_table(header, body)
     yield "What follows from it is decided in [ADR 22](../docs/adr/0022-noise-for-many-looks.md)."
+
+
+def ece_part(runs: int, years: int) -> Iterator[str]:
+    """ECE watched alone: years without change, and losses of calibration."""
+    yield "## ECE"
+    rows = []
+    for number, (name, request) in enumerate(SURVEYS.items()):
+        say(f"ece {name}")
+        found = [
+            ece_years(request, off, years, 300 + 10 * number + place)
+            for place, off in enumerate(LEVELS.values())
+        ]
+        rows.append([name, *(f"{each / years:.1%}" for each in found)])
+    yield (
+        f"Watched alone, at most 5 % said, {years:,} years of 12 looks each; by surveys of the "
+        "planner, of a model that is calibrated and of one whose true log-odds are 0.6 more and "
+        "0.6 times as steep. ECE's distances have one direction, and the limit is that of half "
+        "of the rate."
+    )
+    yield markdown_table(["years with an alarm", *LEVELS], rows)
+    rows = []
+    for number, (name, request) in enumerate(SURVEYS.items()):
+        say(f"ece delays {name}")
+        delays = [
+            ece_delays(request, off, runs, 400 + 10 * number + place)
+            for place, off in enumerate(LOSSES.values())
+        ]
+        rows.append([name, *(f"{delay:g}" for _, delay in delays)])
+    header = [f"{name} ({value:.3f})" for name, (value, _) in zip(LOSSES, delays, strict=True)]
+    yield (
+        "Looks from a loss of calibration, after 12 without any, to the alarm: medians of "
+        f"{runs} histories, in brackets the ECE that a calibrated model then has. Log-odds are "
+        "0.15 more, 0.3 more, and 0.7 times as steep."
+    )
+    yield markdown_table(["looks to an alarm", *header], rows)
 
 
 def main() -> None:

@@ -1,16 +1,16 @@
 """The assessment: what is released from a tally, with every estimate and its errors."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fedassay.calibration import Calibrator, FourDisplays, Method, fit
+from fedassay.calibration import Calibrator, FourDisplays, Method, ece, fit
 from fedassay.checks import require_thresholds, require_type, unknown
 from fedassay.decoding import DecodeOptions, decode, decode_counters, require_enough
 from fedassay.errors import FileInvalid, SettingInvalid
-from fedassay.estimate import FINER, Estimate, TooCoarse
+from fedassay.estimate import Estimate, remedied
 from fedassay.estimate_json import estimates_json, tracker_name
 from fedassay.estimate_table import Exact, estimate_header, estimate_rows, reasons
 from fedassay.examples import IntArray
@@ -198,14 +198,15 @@ class Assessment:
 
     def _said(self, estimate: Estimate) -> Estimate:
         """The same, with what helps where merged cells are too coarse."""
-        if not (self.survey.smallest_cell and isinstance(estimate, TooCoarse)):
+        if not self.survey.smallest_cell:
             return estimate
-        reason = estimate.reason.replace(FINER, coarse_in_words(self.survey))
-        return replace(estimate, reason=reason)
+        return remedied(estimate, coarse_in_words(self.survey))
 
     def __getitem__(self, name: str) -> Estimate:
-        """One metric by name; those at a threshold, such as precision@0.3, at any."""
+        """One metric by name; those at a threshold, such as precision@0.3, at any; and ece."""
         known: dict[str, Estimate] = vars(self).get("_estimates", {})
+        if name == "ece":
+            return ece(self._histogram)
         if name in known:
             return known[name]
         buckets = self.decode_options.buckets

@@ -1,7 +1,7 @@
 """A figure with what is known about its error."""
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from enum import Enum
 from functools import lru_cache
 from math import ceil, exp, inf, isfinite, isnan, log, log10, nan, sqrt
@@ -196,6 +196,17 @@ def unless_too_coarse(estimate: Estimate, of: str, span: float) -> Estimate:
         reason="the grid is too coarse for these scores: where they lie inside its cells moves "
         f"{of} by up to {min(reach, span):.2g} either way. {FINER}",
     )
+
+
+def remedied(estimate: Estimate, remedy: str) -> Estimate:
+    """The same, with what helps where neither a second step nor a reference would, or can be had.
+
+    >>> remedied(TooCoarse(reason=f"cells hide it. {FINER}"), "Ask more rows.").reason
+    'cells hide it. Ask more rows.'
+    """
+    if not isinstance(estimate, NotEnoughData) or FINER not in estimate.reason:
+        return estimate
+    return replace(estimate, reason=estimate.reason.replace(FINER, remedy))
 
 
 def check_confidence(confidence: object) -> None:

@@ -78,6 +78,16 @@ def test_what_two_models_cannot_be_asked_is_said_in_one_line(
     assert said in " ".join(result.err.split())
 
 
+def test_a_plan_compares_on_public_rows_of_both_models(run: Run, table: Path) -> None:
+    asked = ("plan", "--paired", "--clients", "5000", "--reference", str(table))
+    told = json.loads(run(*asked, *BOTH, "--json").out)
+    assert [case["scores"] for case in told["cases"]] == ["as the reference's"]
+    assert told["correlation"] is None
+    alone = run("plan", "--clients", "5000", *BOTH)
+    assert alone.code == 2
+    assert "the scores of one model; found two" in " ".join(alone.err.split())
+
+
 def test_an_answer_names_the_models_of_its_survey(run: Run, table: Path) -> None:
     asked = ("--privacy", "distributed", "--epsilon", "1", "--clients", "50", "--examples", "9000")
     assert run("survey", "new", "--paired", *asked, "-o", "s.json").code == 0

@@ -30,6 +30,21 @@ def test_a_history_is_added_to_shown_and_drawn(
     check_refused(run("track", "plot", folder, "-o", picture), "is already there")
 
 
+def test_the_calibration_error_over_bins_is_watched_by_name(
+    run: Run, assessment_file: Path, tmp_path: Path
+) -> None:
+    folder, page = tmp_path / "history", tmp_path / "history.html"
+    for month in ("2026-09", "2026-10", "2026-11"):
+        assert run("track", "add", folder, assessment_file, "--at", month).code == 0
+    content = json.loads(run("track", "show", folder, "--metric", "ece", "--json").out)
+    assert content["watch"]["metrics"] == ["ece"]
+    assert content["alarms"] == []
+    low, high = (content["estimates"]["2026-10"]["ece"][end] for end in ("low", "high"))
+    assert 0.0 <= low < content["estimates"]["2026-10"]["ece"]["value"] < high
+    assert run("track", "report", folder, "-o", page, "--metric", "ece").code == 0
+    assert "ECE" in page.read_text(encoding="utf-8")
+
+
 def test_what_does_not_belong_into_a_history_is_refused_and_nothing_is_written(
     run: Run, assessment_file: Path, tmp_path: Path
 ) -> None:

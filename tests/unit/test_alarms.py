@@ -98,11 +98,6 @@ def test_the_middle_of_the_first_looks_scores_is_watched() -> None:
     assert usual_metrics(History({})) == Watch().metrics
 
 
-def test_ece_is_watched_by_another_name() -> None:
-    with pytest.raises(SettingInvalid, match="Watch ici"):
-        Watch(metrics=("ece",))
-
-
 def test_nothing_is_said_of_nothing() -> None:
     watch = Watch()
     assert advise(history(GOOD), watch).action is Action.WAIT

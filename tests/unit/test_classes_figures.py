@@ -25,7 +25,7 @@ from fedassay.classes.rows import ClassRows
 from fedassay.classes.table import read_class_cohort
 from fedassay.classes.tallies import ClassCohort
 from fedassay.errors import ColumnTypeInvalid, NoRows, SettingInvalid, ValueMissing
-from fedassay.estimate import NotEnoughData
+from fedassay.estimate import NotEnoughData, TooCoarse
 from fedassay.mechanisms import Privacy, Unit, UnitKind
 from fedassay.planning.request import SurveyRequest
 from fedassay.randomness import SimulatedRandomness
@@ -54,6 +54,27 @@ def test_where_no_class_is_known_no_average_is() -> None:
     weighted = estimates["roc_auc/weighted"]
     assert isinstance(weighted, NotEnoughData)
     assert weighted.reason == "no class stands clear of the privacy noise"
+
+
+def test_an_average_names_the_class_that_has_no_value() -> None:
+    """Two cells hide the areas of all three; a is the first of those that have rows."""
+    seen = [[30.0, 10.0], [10.0, 30.0]]
+    for counts, first in (
+        ((seen, seen, seen), "a"),
+        (([[30.0, 10.0], [0.0, 0.0]], seen, seen), "b"),
+    ):
+        found = class_estimates(of_histograms(*counts))["roc_auc/weighted"]
+        assert isinstance(found, NotEnoughData)
+        assert f"needs every one; {first} and " in found.reason
+
+
+def test_cells_that_are_too_coarse_are_told_with_what_helps_classes() -> None:
+    """All in the first of two cells: neither two steps nor a reference go with classes."""
+    crowded = [[900.0, 0.0], [300.0, 0.0]]
+    found = class_estimates(of_histograms(crowded, crowded, crowded))["roc_auc/a"]
+    assert isinstance(found, TooCoarse)
+    assert "--steps" not in found.reason
+    assert "assess one class against the rest (--score)" in found.reason
 
 
 def test_where_no_class_ever_occurs_the_pooled_area_says_so() -> None:

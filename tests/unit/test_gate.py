@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import norm
 
 import fedassay
+from fedassay.calibration import ece
 from fedassay.comparison.gate import Baseline, Verdict, check
 from fedassay.comparison.junit import junit_xml
 from fedassay.errors import SettingInvalid
@@ -168,3 +169,17 @@ def test_what_cells_hide_is_told_by_no_number_of_reports() -> None:
     (finding,) = check(coarse, [f"roc_auc >= {bound}"]).findings
     assert (finding.verdict, finding.reports_needed) == (Verdict.CANNOT_TELL, None)
     assert finding.reason == "the grid's cells leave too much open: use finer ones, or two steps."
+
+
+def test_the_calibration_error_over_bins_is_held_to_a_bound_by_its_own_interval() -> None:
+    """Scores that are right, and others that are a fifth too low."""
+    generator = np.random.default_rng(3)
+    scores = generator.uniform(0.05, 0.75, 20_000)
+    verdicts = {}
+    for by in (0.0, 0.2):
+        labels = (generator.random(20_000) < scores + by).astype(int)
+        seen = fedassay.simulate(labels, scores, seed=0)
+        found = check(seen, ["ece <= 0.05"])
+        verdicts[by] = found.verdict
+        assert found.findings[0].interval == pytest.approx(ece(seen.histogram()).interval(0.9))
+    assert verdicts == {0.0: Verdict.PASS, 0.2: Verdict.FAIL}

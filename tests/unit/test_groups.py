@@ -13,7 +13,7 @@ import fedassay
 from fedassay import ScoreHistogram
 from fedassay.decoding import decode_leaves
 from fedassay.errors import FileInvalid, SettingInvalid
-from fedassay.estimate import Estimate, NotEnoughData
+from fedassay.estimate import Estimate, NotEnoughData, TooCoarse
 from fedassay.group_names import GroupNames
 from fedassay.groups import Gap, GroupComparison, GroupCounts, compare_groups, group_counts
 from fedassay.published import GroupedTally, published
@@ -235,6 +235,13 @@ def test_a_metric_that_nobody_names_by_itself_is_computed_and_others_are_refused
     assert 6 / 5 < found.estimates["F"]["lift@0.5"].value < 8 / 5
     with pytest.raises(SettingInvalid, match=r"a metric that groups differ in"):
         found.gaps("precision@0.5")
+
+
+def test_cells_too_coarse_for_a_group_are_told_with_what_helps_groups() -> None:
+    found = of_counts(F=[[900.0, 0.0], [300.0, 0.0]]).estimates["F"]["roc_auc"]
+    assert isinstance(found, TooCoarse)
+    assert "--steps" not in found.reason
+    assert "Give a reference (--reference), or gather more rows." in found.reason
 
 
 def test_without_the_reference_there_are_no_gaps_and_without_a_class_no_figures() -> None:

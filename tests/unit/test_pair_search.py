@@ -3,6 +3,7 @@
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
+from math import inf
 
 import numpy as np
 import pytest
@@ -14,10 +15,12 @@ from fedassay.level_policy import OneLevel
 from fedassay.mechanisms import Privacy
 from fedassay.pair_levels import PairLevels
 from fedassay.planning.forecast import forecast_one, model_for
-from fedassay.planning.pair_gain import PairGain, _apart, pair_gain
+from fedassay.planning.pair_gain import PairGain, _apart, _share, pair_gain
 from fedassay.planning.pair_model import pair_models
 from fedassay.planning.pair_search import _pairs, design_pair, expected_pair
+from fedassay.planning.rehearsal import rehearsed
 from fedassay.planning.request import Steps, SurveyRequest
+from fedassay.planning.score_model import binormal
 from fedassay.planning.search import quick_design
 from fedassay.survey import Survey
 from tests.surveys import small_survey
@@ -93,6 +96,73 @@ def test_under_local_privacy_one_survey_of_both_is_as_good_as_two() -> None:
     assert "each row answering for one of the models" in other.sentence()
 
 
+def test_where_nothing_cancels_no_gain_is_promised_for_scores_that_may_crowd() -> None:
+    """One step of 12 cells knows nothing of scores below 0.01; two steps go where they are."""
+    found = pair_gain(replace(unknown(), steps=Steps.AUTO))
+    assert found.is_drawn
+    assert not found.pays
+    crowded = found.cases[-1]
+    assert crowded.is_crowded
+    assert crowded.paired["roc_auc"] == inf > crowded.unpaired["roc_auc"]
+    assert "does not pay for sure" in found.sentence()
+    asked = "fedassay survey new --privacy local --epsilon 5 --clients 25000"
+    assert asked in found.sentence()
+    assert "fedassay compare a.json b.json" in found.sentence()
+    told = found.to_json()["cases"][-1]
+    assert told["paired"]["roc_auc"] is None
+    assert told["unpaired"]["roc_auc"] == crowded.unpaired["roc_auc"]
+
+
+def test_where_a_gain_of_one_step_is_all_there_is_none_is_promised() -> None:
+    """The ordinary case alone has the narrower interval, by a grid that suits it."""
+    asked = replace(unknown(), positive_rate=0.25, auc=0.8, clients=163_882, steps=Steps.AUTO)
+    found = pair_gain(replace(asked, thresholds=(0.5,)))
+    assert found.is_drawn
+    assert found.cases[0].is_narrower
+    assert not found.pays
+    assert "would have no answer" in found.sentence()
+
+
+def test_a_gain_that_crowding_would_take_is_told_with_that() -> None:
+    found = gain(Privacy.DISTRIBUTED, 1)
+    assert found.pays
+    assert "Where scores crowd near 0 it does not: no answer instead of" in found.sentence()
+
+
+def test_two_surveys_are_compared_on_the_same_scores_and_in_their_own_steps() -> None:
+    """The second of two steps is made for where the first finds the case's own scores."""
+    found = pair_gain(replace(unknown(), steps=Steps.AUTO))
+    share = replace(unknown(), clients=25_000, examples=25_000, steps=Steps.AUTO)
+    design = quick_design(share)
+    assert design.rehearse is not None
+    for case, (rate, auc) in zip(found.cases, [(0.3, 0.8), (0.1, 0.7)], strict=False):
+        scores = binormal(examples=25_000, positive_rate=rate, auc=auc)
+        second = rehearsed(share, design.survey, scores, thorough=False)
+        one = forecast_one(design.survey, scores, metric="roc_auc", clients=25_000.0, second=second)
+        assert case.scores == f"{100 * rate:g} % positive, ROC AUC {auc:g}"
+        assert case.unpaired["roc_auc"] == pytest.approx(one.half_width * 2**0.5)
+
+
+def test_public_rows_serve_two_surveys_as_well() -> None:
+    generator = np.random.default_rng(1)
+    labels = (generator.random(4_000) < 0.3).astype(int)
+    scores = [0.02 * (generator.random(4_000) + 0.4 * labels) / 1.4 for _ in "ab"]
+    references = (Examples(labels, scores[0]), Examples(labels, scores[1]))
+    asked = replace(unknown(), steps=Steps.ONE)
+    (case,) = pair_gain(asked, references=references).cases
+    share = replace(asked, clients=25_000, examples=25_000)
+    halves = []
+    for side in references:
+        own = replace(share, reference=side)
+        design = quick_design(own)
+        halves.append(
+            forecast_one(design.survey, model_for(own), metric="roc_auc", clients=25_000.0)
+        )
+    expected = np.hypot(halves[0].half_width, halves[1].half_width)
+    assert case.unpaired["roc_auc"] == pytest.approx(expected)
+    assert case.scores == "as the reference's"
+
+
 def test_shared_noise_asks_for_fine_margins_and_a_few_joint_cells() -> None:
     survey = chosen(Privacy.DISTRIBUTED, 1)
     assert isinstance(survey.hierarchy, PairLevels)
@@ -165,13 +235,13 @@ def test_two_models_need_a_pair_of_grids() -> None:
 
 
 def test_pairing_that_does_not_pay_is_said_not_to() -> None:
-    found = replace(
-        gain(Privacy.SECURE, None), paired={"roc_auc": 0.03}, unpaired={"roc_auc": 0.02}
-    )
+    usual = gain(Privacy.SECURE, None)
+    worse = replace(usual.cases[0], paired={"roc_auc": 0.03}, unpaired={"roc_auc": 0.02})
+    found = replace(usual, cases=(worse,))
     assert not found.pays
     assert found.sentence().startswith(
-        "One survey of both models does not pay here: the difference of ROC AUC would be known "
-        "to ±0.0300"
+        "One survey of both models does not pay for sure: the difference of ROC AUC would be "
+        "known to ±0.0300"
     )
 
 
@@ -186,8 +256,9 @@ def test_under_local_privacy_two_surveys_have_half_of_the_rows_each() -> None:
         fanout=4,
     )
     half = replace(asked, clients=1000, examples=1000)
+    assert _share(asked) == half
     one = forecast_one(quick_design(half).survey, model_for(half), metric="roc_auc", clients=1000.0)
-    apart = _apart(asked, pair_models(asked, None)[0], "roc_auc")
+    apart = _apart([(half, quick_design(half))], pair_models(asked, None)[0], "roc_auc")
     assert apart == pytest.approx(one.half_width * 2**0.5)
 
 

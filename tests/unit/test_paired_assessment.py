@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import fedassay
 from fedassay import Examples, Grid, Hierarchy
 from fedassay.decoding import DecodeOptions
 from fedassay.errors import FileInvalid, SettingInvalid
@@ -103,6 +104,19 @@ def test_figures_that_neither_model_has_are_dashes_and_differences_without_bound
     assert difference.reason != ""
     assert difference.interval() == (-np.inf, np.inf)
     assert difference.p_value == 1.0
+
+
+def test_cells_too_coarse_for_two_models_are_told_with_what_helps_them() -> None:
+    """All scores in the first cells: a second step does not go with two models."""
+    labels = np.arange(6_000) % 2
+    scores = 0.001 * (labels + np.random.default_rng(0).random(6_000))
+    both = {"a": scores, "b": scores[::-1].copy()}
+    crowded = fedassay.simulate(labels, both, privacy="local", epsilon=4, seed=1)
+    reasons = [crowded.differences()["roc_auc"].reason]
+    reasons += [getattr(crowded[f"roc_auc[{name}]"], "reason", "") for name in "ab"]
+    for reason in reasons:
+        assert "--steps" not in reason
+        assert "Give public rows (--reference), or assess either model alone." in reason
 
 
 def test_a_file_reads_back_with_all_its_cells_where_any_count_may_be_seen(tmp_path: Path) -> None:

@@ -133,6 +133,26 @@ class _PlainSum:
         return float(gammainc(mean**2 / spread, mean * total / spread))
 
 
+def nil_score(seen: FloatArray, covariance: FloatArray) -> float:
+    """The sum of sizes that was seen, as a standard normal figure if all means are nil.
+
+    By the gamma law with the moments of a sum of |N(0, covariance)|.
+
+    >>> nil_score(np.full(20, 0.8), np.eye(20)) < 0.1 < nil_score(np.full(20, 1.0), np.eye(20))
+    True
+    """
+    with needed_for("intervals of calibration errors"):
+        from scipy.special import gammainc, gammaincc, ndtri
+
+    law = _PlainSum.of(seen, covariance)
+    mean, spread = sqrt(2.0 / pi) * float(law.sd.sum()), float(law.folded.sum())
+    shape, place = mean**2 / spread, mean * float(law.seen.sum()) / spread
+    above = float(gammaincc(shape, place))
+    if above > 0.5:
+        return float(ndtri(gammainc(shape, place)))
+    return -float(ndtri(max(above, 1e-300)))
+
+
 def folded_mean(mean: FloatArray, sd: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The mean of |X| for a normal X, and its derivative by the mean."""
     spread = sd > 0.0

@@ -17,13 +17,16 @@ from fedassay.classes.averages import (
 )
 from fedassay.classes.joined_counts import area_parts, pooled
 from fedassay.classes.one_vs_rest import ClassTables
-from fedassay.estimate import Estimate, NotEnoughData
+from fedassay.estimate import Estimate, NotEnoughData, remedied
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.average_precision import average_precision
 from fedassay.metrics.roc_auc import roc_auc
 from fedassay.metrics.scores import brier, positive_log_loss, prevalence
 
 Figure = Callable[[ScoreHistogram], Estimate]
+
+_FINER = "Gather more rows, or assess one class against the rest (--score)."
+"""Classes are asked in one step, on grids that the planner chooses."""
 
 
 def class_estimates(tables: ClassTables) -> dict[str, Estimate]:
@@ -41,7 +44,7 @@ def class_estimates(tables: ClassTables) -> dict[str, Estimate]:
         "ece/classwise": _classwise_ece(tables),
         "ece/top": _of_top(tables, ece),
     }
-    return named
+    return {name: remedied(estimate, _FINER) for name, estimate in named.items()}
 
 
 def _each(tables: ClassTables, figure: Figure) -> list[Estimate]:
@@ -74,14 +77,16 @@ def _averages(tables: ClassTables, name: str, estimates: list[Estimate]) -> dict
 def _weighted(tables: ClassTables, estimates: list[Estimate], *, is_area: bool) -> Estimate:
     """Weighted by prevalence; a class without a value counts where none of it may be seen."""
     heard = [
-        (histogram, estimate)
-        for histogram, estimate in zip(tables.histograms, estimates, strict=True)
+        (histogram, estimate, name)
+        for histogram, estimate, name in zip(
+            tables.histograms, estimates, tables.names, strict=True
+        )
         if isinstance(histogram, ScoreHistogram) and _is_seen(histogram)
     ]
     if not heard:
         return NotEnoughData(reason="no class stands clear of the privacy noise")
-    histograms, figures = [h for h, _ in heard], [e for _, e in heard]
-    unknown = why_unknown(figures, [""] * len(figures))
+    histograms, figures = [h for h, _, _ in heard], [e for _, e, _ in heard]
+    unknown = why_unknown(figures, [name for _, _, name in heard])
     if unknown is not None:
         return unknown
     shares = [prevalence(histogram) for histogram in histograms]
@@ -124,7 +129,12 @@ def _micro(tables: ClassTables, figure: Figure) -> Estimate:
 
 def _log_loss(tables: ClassTables) -> Estimate:
     """The mean of -log p of the row's own class: classes' positives, weighted by prevalence."""
-    seen = [h for h in tables.known if _is_seen(h)]
+    heard = [
+        (h, name)
+        for h, name in zip(tables.histograms, tables.names, strict=True)
+        if isinstance(h, ScoreHistogram) and _is_seen(h)
+    ]
+    seen = [h for h, _ in heard]
     # Withheld classes that are known to have no row have no loss.
     lacks_rows = len(tables.known) < len(tables.histograms) and (
         tables.seen is None or tables.seen.rest > 0
@@ -135,7 +145,7 @@ def _log_loss(tables: ClassTables) -> Estimate:
             NotEnoughData(reason="no class stands clear of the privacy noise"),
         )
     losses = [positive_log_loss(h) for h in seen]
-    unknown = why_unknown(losses, [""] * len(losses))
+    unknown = why_unknown(losses, [name for _, name in heard])
     if unknown is not None:
         return unknown
     # Each row is a positive of one class: their samples are independent.

@@ -49,7 +49,7 @@ def plan(
         float | None, typer.Option(metavar="A", help="Assumed ROC AUC, where no reference is.")
     ] = None,
     reference: options.ReferenceOption = None,
-    score: columns.ScoreOption = None,
+    score: columns.ModelScoresOption = None,
     label: columns.LabelOption = None,
     positive: columns.PositiveOption = None,
     scale: columns.ScaleOption = 1.0,
@@ -167,8 +167,10 @@ def plan(
         IntervalWidths() if widths is None else parse_widths(widths),
         tau,
     )
+    models = columns.models_of(score) if paired else {}
     tables = columns.TableOptions(
-        score=score,
+        score=None if models else columns.one_score(score),
+        models=models,
         label=label,
         positive=positive,
         scale=scale,
@@ -186,7 +188,7 @@ def plan(
         preset=preset,
         steps=steps,
         thresholds=() if preset is Preset.PAPER else thresholds,
-        reference=tables.reference(reference),
+        reference=None if paired else tables.reference(reference),
         minimum_reports=minimum_reports,
         colluders=colluders,
         smallest_cell=smallest_cell,
@@ -208,7 +210,9 @@ def plan(
     if paired:
         from fedassay.cli.plan_more import plan_pair
 
-        plan_pair(request, voice, output, has_more=pipeline is not None or plot is not None)
+        both = tables.references(reference)
+        has_more = pipeline is not None or plot is not None
+        plan_pair(request, voice, output, references=both, has_more=has_more)
         return
     if track is not None:
         one_survey = (plot, output, target_error, pipeline)

@@ -1,5 +1,6 @@
 """What `fedassay plan` says of more than one number: two models, looks, groups and classes."""
 
+from math import isfinite
 from pathlib import Path
 
 from fedassay.classes.design_costs import design_costs
@@ -9,6 +10,7 @@ from fedassay.cli.outputs import Voice
 from fedassay.errors import SettingInvalid
 from fedassay.planning.attributes import AttributeCost, attribute_costs
 from fedassay.planning.pair_gain import pair_gain
+from fedassay.planning.pair_model import References
 from fedassay.planning.request import SurveyRequest
 from fedassay.planning.track import Looks, plan_track
 from fedassay.presentation import aligned
@@ -106,7 +108,14 @@ def _row(name: str, cost: AttributeCost) -> list[str]:
     return [name, str(cost.groups), epsilon, "nothing told" if half is None else f"{half:.4f}"]
 
 
-def plan_pair(request: SurveyRequest, voice: Voice, output: Path | None, *, has_more: bool) -> None:
+def plan_pair(
+    request: SurveyRequest,
+    voice: Voice,
+    output: Path | None,
+    *,
+    references: References | None = None,
+    has_more: bool,
+) -> None:
     """Say what one survey of two models gains, and write it where it is asked for."""
     if has_more:
         raise SettingInvalid(
@@ -115,20 +124,26 @@ def plan_pair(request: SurveyRequest, voice: Voice, output: Path | None, *, has_
         )
     with working() as say:
         say("one survey of both models, and two of one")
-        gain = pair_gain(request)
+        gain = pair_gain(request, references=references)
     if output is not None:
         gain.design.survey.save(output)
     voice.result(gain.to_json())
     voice.say(gain.design.survey.guarantee.sentence())
     voice.say()
     rows = [
-        [name, f"{gain.paired[name]:.4f}", f"{gain.unpaired[name]:.4f}"] for name in gain.paired
+        [case.scores, name, *(_half(side[name]) for side in (case.paired, case.unpaired))]
+        for case in gain.cases
+        for name in case.paired
     ]
-    voice.say(aligned(["difference of", "± paired", "± two surveys"], rows))
+    voice.say(aligned(["if scores are", "difference of", "± paired", "± two surveys"], rows))
     voice.say()
     voice.say(gain.sentence())
     if output is not None:
         voice.say(f"Wrote {plain(output)}.")
+
+
+def _half(width: float) -> str:
+    return f"{width:.4f}" if isfinite(width) else "no answer"
 
 
 def plan_looks(

@@ -29,7 +29,9 @@ FolderArgument = Annotated[
 ]
 MetricsOption = Annotated[
     list[str] | None,
-    typer.Option("--metric", metavar="NAME", help="A metric to watch; may be repeated."),
+    typer.Option(
+        "--metric", metavar="NAME", help="A metric to watch, ece among them; may be repeated."
+    ),
 ]
 FalseAlarmsOption = Annotated[
     float,
@@ -68,7 +70,8 @@ def add(
     check_output(target, assessment, force=False)
     looked.save(target)
     voice = Voice(as_json, quiet)
-    voice.say(f"{plain(folder)}: {len(history)} looks, the last at {at}.")
+    looks = "1 look" if len(history) == 1 else f"{len(history)} looks"
+    voice.say(f"{plain(folder)}: {looks}, the last at {at}.")
     voice.result({"format": HISTORY_SHOWN_FORMAT, "looks": list(history)})
 
 

@@ -10,7 +10,14 @@ from fedassay.assessment import Assessment
 from fedassay.checks import unknown
 from fedassay.comparison.difference import Difference
 from fedassay.errors import SettingInvalid
-from fedassay.estimate import Estimate, Interval, NotEnoughData, check_confidence, normal_quantile
+from fedassay.estimate import (
+    Estimate,
+    Interval,
+    NotEnoughData,
+    check_confidence,
+    normal_quantile,
+    remedied,
+)
 from fedassay.estimate_json import estimates_json
 from fedassay.groups.histograms import GroupCounts, group_counts
 from fedassay.metrics.named import check_metric, metric_name, named_metric, named_metrics
@@ -28,6 +35,9 @@ WORDS = {
     "oe_ratio": "calibration within groups",
     "calibration_slope": "calibration within groups",
 }
+
+_FINER = "Give a reference (--reference), or gather more rows."
+"""What helps where cells are too coarse: groups are asked in one step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +138,10 @@ class GroupComparison:
             for metric in self.metrics:
                 if metric not in found[name]:
                     found[name][metric] = named_metric(histogram, metric, buckets=self.buckets)
-        return found
+        return {
+            name: {metric: remedied(each, _FINER) for metric, each in figures.items()}
+            for name, figures in found.items()
+        }
 
     @property
     def compared(self) -> tuple[str, ...]:

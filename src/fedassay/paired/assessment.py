@@ -10,7 +10,7 @@ from typing import Any
 from fedassay.checks import require_thresholds, require_type, unknown
 from fedassay.decoding import DecodeOptions, require_enough
 from fedassay.errors import FileInvalid, SettingInvalid
-from fedassay.estimate import Estimate
+from fedassay.estimate import Estimate, remedied
 from fedassay.estimate_json import estimates_json, tracker_name
 from fedassay.estimate_table import short_name
 from fedassay.files import Fields, as_path, read_json, write_json
@@ -19,7 +19,7 @@ from fedassay.mechanisms import Guarantee
 from fedassay.metrics.named import named_metrics
 from fedassay.pair_grid import Names
 from fedassay.paired.decoding import decode_pair
-from fedassay.paired.difference import PairedDifference, PairReader
+from fedassay.paired.difference import FINER_PAIR, PairedDifference, PairReader
 from fedassay.paired.gradients import compared_metrics
 from fedassay.paired.pair_histogram import PairHistogram
 from fedassay.paired.published import (
@@ -112,7 +112,7 @@ class PairedAssessment:
     def _estimates(self) -> dict[str, Estimate]:
         buckets = self.decode_options.buckets
         return {
-            model_metric(metric, name): estimate
+            model_metric(metric, name): remedied(estimate, FINER_PAIR)
             for name in self.names
             for metric, estimate in named_metrics(
                 self._pair.of(name), self.thresholds, buckets=buckets

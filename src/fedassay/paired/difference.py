@@ -6,6 +6,8 @@ from math import hypot, inf, sqrt
 
 import numpy as np
 
+from fedassay.calibration.calibration_error import ece
+from fedassay.calibration.gap_intervals import SumOfSizes
 from fedassay.estimate import (
     Estimate,
     Interval,
@@ -14,15 +16,19 @@ from fedassay.estimate import (
     check_confidence,
     normal_quantile,
     p_value_of,
+    remedied,
 )
 from fedassay.examples import FloatArray
 from fedassay.extras import needed_for
 from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.delta_method import sampling_variance
 from fedassay.metrics.named import named_metric
 from fedassay.paired.dependence import Axis, Dependence
 from fedassay.paired.gradients import SMOOTH, metric_gradient
 from fedassay.paired.pair_histogram import PairHistogram
 
+FINER_PAIR = "Give public rows (--reference), or assess either model alone."
+"""What helps where cells are too coarse: two models are asked in one step."""
 _FINE = 512
 _PIECES = 8
 _ALIKE = 0.25
@@ -48,6 +54,8 @@ class PairedDifference:
     noise_sd: float = 0.0
     sampling_sd: float = 0.0
     binning_sd: float = 0.0
+    unclear: float = 0.0
+    """Of a figure's variance, the part that comes of sizes lost in noise."""
 
     @property
     def value(self) -> float:
@@ -75,21 +83,23 @@ class PairedDifference:
         check_confidence(confidence)
         if not self.is_available:
             return Interval(-inf, inf)
-        if self._is_of_ratios:
-            return self._interval_of_ratios(confidence)
+        if self._has_own_ends:
+            return self._interval_of_ends(confidence)
         half = normal_quantile(0.5 + confidence / 2.0) * self.standard_error
         return Interval(self.value - half, self.value + half)
 
     @property
-    def _is_of_ratios(self) -> bool:
-        """Whether both figures' own intervals are those of ratios: longer upwards than down."""
-        return self.first.shape is self.second.shape is Shape.LOG
+    def _has_own_ends(self) -> bool:
+        """Whether both figures' own intervals are longer on one side: of ratios, or of sizes."""
+        sizes = isinstance(self.first, SumOfSizes) and isinstance(self.second, SumOfSizes)
+        return sizes or self.first.shape is self.second.shape is Shape.LOG
 
-    def _interval_of_ratios(self, confidence: float) -> Interval:
+    def _interval_of_ends(self, confidence: float) -> Interval:
         """As far as the ends of both intervals are away together, less what is shared.
 
         Of different rows squares of both distances add up, each side for itself (Zou and Donner
-        2008); of the same rows either side is shorter as the standard error is.
+        2008); of the same rows either side is shorter as the standard error is. Sizes lost in
+        noise err to one side, and do not cancel: as far as they go, distances add up themselves.
         """
         one, other = self.first.interval(confidence), self.second.interval(confidence)
         apart = hypot(
@@ -100,8 +110,12 @@ class PairedDifference:
             )
         )
         shared = self.standard_error / apart if apart > 0.0 else 1.0
-        below = shared * hypot(self.first.value - one.low, other.high - self.second.value)
-        above = shared * hypot(one.high - self.first.value, self.second.value - other.low)
+
+        def together(one: float, other: float) -> float:
+            return (1.0 - self.unclear) * shared * hypot(one, other) + self.unclear * (one + other)
+
+        below = together(self.first.value - one.low, other.high - self.second.value)
+        above = together(one.high - self.first.value, self.second.value - other.low)
         return Interval(self.value - below, self.value + above)
 
     def told_apart(self, confidence: float = 0.95) -> bool:
@@ -115,7 +129,7 @@ class PairedDifference:
             return 1.0
         if self.standard_error == 0.0:
             return 1.0 if self.value == 0.0 else 0.0
-        if self._is_of_ratios:
+        if self._has_own_ends:
             return p_value_of(self.told_apart)
         with needed_for("p-values"):
             from scipy.special import ndtr
@@ -151,18 +165,43 @@ class PairReader:
         """The first model's figure minus the second's, with its paired errors."""
         pair = self.pair
         first, second = (
-            named_metric(each, metric, buckets=self._buckets) for each in (pair.first, pair.second)
+            ece(each) if metric == "ece" else named_metric(each, metric, buckets=self._buckets)
+            for each in (pair.first, pair.second)
         )
         if not (first.is_available and second.is_available):
-            return PairedDifference(first, second)
+            return PairedDifference(remedied(first, FINER_PAIR), remedied(second, FINER_PAIR))
         cells = metric_gradient(pair.first, metric), metric_gradient(pair.second, metric)
+        noise, sampling = pair.noise_variance(*cells), self.sampling_variance(metric, cells)
+        unclear = 0.0
+        if metric == "ece":
+            own = self._own_luck((first, second), cells)
+            noise, sampling, unclear = noise + own[0], sampling + own[1], own[2]
         return PairedDifference(
             first,
             second,
-            noise_sd=sqrt(max(pair.noise_variance(*cells), 0.0)),
-            sampling_sd=sqrt(self.sampling_variance(metric, cells)),
+            noise_sd=sqrt(max(noise, 0.0)),
+            sampling_sd=sqrt(sampling),
             binning_sd=self._binning_sd(metric, first.binning_sd, second.binning_sd),
+            unclear=unclear,
         )
+
+    def _own_luck(
+        self, figures: tuple[Estimate, Estimate], cells: tuple[FloatArray, FloatArray]
+    ) -> tuple[float, float, float]:
+        """Variances of sizes that are lost in noise, which no gradient knows, and their part.
+
+        Of noise and of luck, of both models together; and which part of either model's own
+        variance they are, at most.
+        """
+        sides = list(zip(figures, cells, (self.pair.first, self.pair.second), strict=True))
+        noise = [each.noise_sd**2 - of.noise.variance(own) for each, own, of in sides]
+        luck = [each.sampling_sd**2 - sampling_variance(of, own) for each, own, of in sides]
+        parts = [
+            max(one + other, 0.0) / max(each.noise_sd**2 + each.sampling_sd**2, 1e-300)
+            for each, one, other in zip(figures, noise, luck, strict=True)
+        ]
+        both = [sum(max(more, 0.0) for more in of) for of in (noise, luck)]
+        return both[0], both[1], max(parts)
 
     @staticmethod
     def _binning_sd(metric: str, first: float, second: float) -> float:

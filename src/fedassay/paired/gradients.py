@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from fedassay.calibration.calibration_error import ece_gradient
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.confusion import ConfusionCounts, confusion, confusion_weights
@@ -40,6 +41,7 @@ OF_CELLS: Mapping[str, Gradient] = {
     "calibration_in_the_large": lambda histogram: regression_gradient(histogram, slope=False),
     "calibration_slope": lambda histogram: regression_gradient(histogram, slope=True),
     "oe_ratio": oe_gradient,
+    "ece": ece_gradient,
 }
 
 AT_THRESHOLD = ("precision", "recall", "specificity", "accuracy", "net_benefit")

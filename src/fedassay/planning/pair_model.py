@@ -18,6 +18,8 @@ ASSUMED_CORRELATION = 0.8
 # Where nobody said how rare positives are, nor how good the models: (rate, AUC).
 _UNKNOWN = ((0.3, 0.8), (0.1, 0.7), (0.03, 0.85))
 _NODES = 8
+_CROWDED = -6.0
+"""As far off as the scorer of one model's surveys takes log-odds to be where nobody says."""
 
 References = tuple[Examples, Examples]
 
@@ -30,6 +32,8 @@ class PairModel:
     second: ScoreHistogram
     correlation: float = ASSUMED_CORRELATION
     references: References | None = None
+    described: tuple[float, float] = (0.0, 0.0)
+    """How rare positives are and how good the models, where nobody gave rows."""
 
     def leaves(self, grid: PairGrid) -> FloatArray:
         """Expected counts of joint cells, label x (row x column)."""
@@ -77,5 +81,17 @@ def pair_models(request: SurveyRequest, references: References | None) -> list[P
     models = []
     for some_rate, some_auc in dict.fromkeys(described):
         one = binormal(examples=examples, positive_rate=some_rate, auc=some_auc)
-        models.append(PairModel(one, one))
+        models.append(PairModel(one, one, described=(some_rate, some_auc)))
     return models
+
+
+def crowded_pair(request: SurveyRequest) -> PairModel:
+    """Two models whose log-odds are far too small, so that scores crowd near 0.
+
+    >>> crowd = crowded_pair(SurveyRequest(clients=50)).first
+    >>> bool(crowd.counts[:, crowd.edges[1:] < 0.1].sum() > 49)
+    True
+    """
+    rate, auc = request.positive_rate or 0.1, request.auc or 0.8
+    one = binormal(examples=expected_examples(request), positive_rate=rate, auc=auc, shift=_CROWDED)
+    return PairModel(one, one, described=(rate, auc))

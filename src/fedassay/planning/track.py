@@ -13,8 +13,10 @@ from typing import Any
 
 from fedassay.checks import require_number, require_type, require_whole
 from fedassay.errors import SettingInvalid
+from fedassay.mechanisms import Privacy
 from fedassay.metrics.named import metric_name
 from fedassay.planning.forecast import ErrorForecast
+from fedassay.planning.noise_for_looks import NoiseForLooks, compare_noise
 from fedassay.planning.open_settings import check_one_group, check_request
 from fedassay.planning.request import SurveyRequest
 from fedassay.planning.search import SurveyDesign, design_survey
@@ -76,6 +78,8 @@ class TrackPlan:
     """The metric's errors at one look."""
     delays: Mapping[float, float]
     """By how much the metric changes, half way through: the looks until half are noticed."""
+    noise: NoiseForLooks | None = None
+    """What noise whose losses add up in squares would gain, where noise is added to counts."""
 
     def to_json(self) -> dict[str, Any]:
         """In JSON's terms; a delay that has no end is null."""
@@ -95,6 +99,7 @@ class TrackPlan:
                 f"{shift:g}": delay if isfinite(delay) else None
                 for shift, delay in self.delays.items()
             },
+            "noise_for_looks": None if self.noise is None else self.noise.to_json(),
         }
 
     def lines(self) -> list[str]:
@@ -108,6 +113,8 @@ class TrackPlan:
                 f"a ledger with a budget of {self.request.epsilon} takes {self.looks.count} "
                 "such surveys and no more. Rows that are new each time spend it once."
             )
+        if self.noise is not None:
+            lines.append(self.noise.sentence())
         if not self.look.is_available:
             return [*lines, f"One {unit} shows nothing of {self.metric}: {self.look.reason}"]
         lines.append(
@@ -169,7 +176,17 @@ def plan_track(
         design=design,
         look=found,
         delays=delays if found.is_available else {},
+        noise=_noise(request, looks, design.survey.hierarchy.levels),
     )
+
+
+def _noise(request: SurveyRequest, looks: Looks, levels: int) -> NoiseForLooks | None:
+    """Where noise is added to counts, which is discrete Laplace; local reports have none."""
+    match request.privacy:
+        case Privacy.SECURE | Privacy.LOCAL | Privacy.SHUFFLED:
+            return None
+        case Privacy.DISTRIBUTED | Privacy.SITE:
+            return compare_noise(float(request.epsilon or 1), looks.count * levels)
 
 
 def _delay(look: ErrorForecast, metric: str, shift: float, *, watch: Watch, before: int) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 
 from fedassay.errors import LabelInvalid
 from fedassay.examples import Examples, ScoredClients
-from fedassay.metrics.exact_rows import row_metrics
+from fedassay.metrics.exact_rows import row_calibration, row_metrics
 from fedassay.paired.assessment import PairedAssessment, model_metric
 from fedassay.paired.gradients import compared_metrics
 from fedassay.paired.published import pair_of
@@ -61,6 +61,8 @@ def exact_pair(
         for name, figures in zip(names, (of_first, of_second), strict=True)
         for metric, value in figures.items()
     }
+    for figures, rows in ((of_first, clients.first.examples), (of_second, clients.second)):
+        figures["ece"] = row_calibration(rows, rows.scores)["ece"]
     differences: dict[str, float | None] = {}
     for metric in compared_metrics(thresholds):
         first, second = of_first.get(metric), of_second.get(metric)

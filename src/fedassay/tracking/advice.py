@@ -11,6 +11,7 @@ _IDEAL = {
     "calibration_intercept": 0.0,
     "calibration_slope": 1.0,
     "oe_ratio": 1.0,
+    "ece": 0.0,
     "ici": 0.0,
     "e50": 0.0,
     "e90": 0.0,

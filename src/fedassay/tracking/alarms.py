@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from fedassay.examples import FloatArray
 from fedassay.metrics.named import check_metric, metric_name
 from fedassay.sites.effects import SiteEffects
 from fedassay.tracking.cusum import cusum, cusum_limit, recursive_residuals
+from fedassay.tracking.gap_series import GapSeries
 from fedassay.tracking.history import History
 
 MODEL = ("roc_auc", "calibration_in_the_large", "calibration_slope", "prevalence")
@@ -60,13 +62,8 @@ class Watch:
         if not self.metrics:
             raise SettingInvalid("a watch needs a metric; found none. Write metrics=('roc_auc',).")
         for name in self.metrics:
-            if name == "ece":
-                raise SettingInvalid(
-                    "a watched metric has an error that is next to normal; found ece, a sum of "
-                    "sizes over bins. Watch ici, the mean distance of scores from their calibrated "
-                    "values without bins, or oe_ratio and calibration_slope, which have a sign."
-                )
-            check_metric(name)
+            if name != GapSeries.metric:
+                check_metric(name)
         if not 0.0 < self.false_alarms < 1.0:
             raise SettingInvalid(
                 "the chance of false alarms in a year lies between 0 and 1; found "
@@ -118,30 +115,54 @@ def find_alarms(history: History, watch: Watch) -> list[Alarm]:
     found = [
         alarm
         for metric in watch.metrics
-        for alarm in _of_metric(history.effects(metric), watch.limit)
+        for alarm in _of_series(_series(history, metric), watch.limit)
     ]
     return sorted(found, key=lambda alarm: (alarm.at, watch.metrics.index(alarm.metric)))
 
 
-def _of_metric(effects: SiteEffects, limit: float) -> Iterator[Alarm]:
-    times = [each.site for each in effects.effects]
-    values, variances = effects.values, effects.variances
+@dataclass(frozen=True, slots=True)
+class _Levels:
+    """A metric whose error is next to normal, on the scale where it is."""
+
+    signs: ClassVar[tuple[float, ...]] = (1.0, -1.0)
+    effects: SiteEffects
+
+    @property
+    def metric(self) -> str:
+        return self.effects.metric
+
+    @property
+    def times(self) -> list[str]:
+        return [each.site for each in self.effects.effects]
+
+    def residuals(self, start: int) -> FloatArray:
+        return recursive_residuals(self.effects.values[start:], self.effects.variances[start:])
+
+    def figure(self, first: int, last: int) -> float:
+        weights = 1.0 / self.effects.variances[first:last]
+        mean = float((weights * self.effects.values[first:last]).sum() / weights.sum())
+        return self.effects.scale.back(mean)
+
+
+def _series(history: History, metric: str) -> _Levels | GapSeries:
+    if metric == GapSeries.metric:
+        return GapSeries.of(history)
+    return _Levels(history.effects(metric))
+
+
+def _of_series(series: _Levels | GapSeries, limit: float) -> Iterator[Alarm]:
+    times = series.times
     # From `start` on nothing has changed, so far; from `fresh` on it is watched.
     start, fresh = 0, 1
     while fresh < len(times):
-        residuals = recursive_residuals(values[start:], variances[start:])[fresh - start - 1 :]
-        places = [_first_alarm(sign * residuals, limit) for sign in (1.0, -1.0)]
+        residuals = series.residuals(start)[fresh - start - 1 :]
+        places = [_first_alarm(sign * residuals, limit) for sign in series.signs]
         reached = min((place for place in places if place is not None), default=None)
         if reached is None:
             return
         at, since = fresh + reached[0], fresh + reached[1]
-        yield Alarm(
-            effects.metric,
-            times[at],
-            times[since],
-            effects.scale.back(_mean(values[start:since], variances[start:since])),
-            effects.scale.back(_mean(values[since : at + 1], variances[since : at + 1])),
-        )
+        before, after = series.figure(start, since), series.figure(since, at + 1)
+        yield Alarm(series.metric, times[at], times[since], before, after)
         start, fresh = since, at + 1
 
 
@@ -154,7 +175,3 @@ def _first_alarm(residuals: FloatArray, limit: float) -> tuple[int, int] | None:
     at = int(over[0])
     zeros = np.flatnonzero(levels[:at] == 0.0)
     return at, int(zeros[-1]) + 1 if len(zeros) else 0
-
-
-def _mean(values: FloatArray, variances: FloatArray) -> float:
-    return float((values / variances).sum() / (1.0 / variances).sum())
