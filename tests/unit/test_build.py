@@ -134,6 +134,7 @@ def test_exact_sums_of_fewer_than_two_are_asked_for_by_nobody_unless_told() -> N
 def test_a_shuffled_survey_of_one_level_is_rebuilt_though_a_report_alone_spends_more() -> None:
     asked = SurveyRequest(privacy=Privacy.SHUFFLED, epsilon=Fraction(1), clients=20_000)
     survey = build_survey(asked, Grid.uniform(8), Hierarchy.flat(8))
-    assert survey.local_epsilon is not None and survey.local_epsilon > 1
+    assert survey.local_epsilon is not None
+    assert survey.local_epsilon > 1
     assert budget_of(survey) == (Fraction(1),)
     assert rebuilt_survey(asked, survey) == survey
