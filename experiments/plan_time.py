@@ -60,7 +60,7 @@ PROGRAM = """
 import contextlib, importlib, io, sys, time
 words = sys.argv[1:]
 from fedassay.cli.app import app
-if words[0] in ("plan", "survey"):
+with contextlib.suppress(ImportError):  # earlier versions load all commands at once
     importlib.import_module("fedassay.cli." + words[0])
 loaded = time.process_time()
 with contextlib.redirect_stdout(io.StringIO()):
@@ -159,8 +159,8 @@ def page(
 
 Seconds of processor time, medians of {len(loads)}, each run in a process of its own, all versions
 in turns. *To start* is what Python and the command's modules take to load, *to run* all the rest.
-{median(loads):.0f} processes wanted {os.cpu_count()} processors meanwhile: then everything takes up
-to a third longer than alone.
+{median(loads):.0f} processes wanted {os.cpu_count()} processors meanwhile, which makes all of it
+more than on an idle machine.
 Made by `python -m experiments.plan_time --runs {len(loads)}`.
 
 ## Today
