@@ -32,7 +32,6 @@ from fedassay.planning.plan import (
 from fedassay.planning.request import Preset, Steps, SurveyRequest
 from fedassay.planning.search import design_survey
 from fedassay.planning.solve import Target, predicted
-from fedassay.planning.track import USUAL_SHIFTS
 from fedassay.planning.validation import parse_widths
 from fedassay.report.plan_chart import write_plan_plot
 from fedassay.sites.sample_size import IntervalWidths
@@ -163,7 +162,8 @@ def plan(
             check_output(path, reference, force=force)
     goal = Goal(
         Target(
-            metric_at(metric, thresholds),
+            # Looks over time have no target: their metric may be ece too.
+            "roc_auc" if track is not None else metric_at(metric, thresholds),
             DEFAULT_ERROR if target_error is None else target_error,
         ),
         power,
@@ -219,8 +219,9 @@ def plan(
                 "looks over time are several surveys: --plot, --output, --target-error and "
                 "--pipeline do not go with --track. Plan one survey with its own epsilon."
             )
-        shifts = tuple(shift or USUAL_SHIFTS)
-        plan_looks(request, voice, track, goal.target.metric, shifts, false_alarms)
+        shifts = None if shift is None else tuple(shift)
+        named = metric_at(metric, thresholds)
+        plan_looks(request, voice, track, named, shifts, false_alarms)
         return
     check_start(request, target_error)
     if pipeline is not None:
