@@ -179,6 +179,9 @@ def plan_track(
     usual = (*MODEL, metric_name("flagged", 0.5))
     watched = usual if metric in usual else (*usual, metric)
     watch = Watch(watched, false_alarms, looks.per_year)
+    # Of two steps a row is in the levels of both.
+    steps = [design.survey, *([] if design.second is None else [design.second])]
+    levels = sum(survey.hierarchy.levels for survey in steps)
     before = max(looks.count // 2, 1)
     delays = {}
     for shift in shifts if found.is_available else ():
@@ -198,7 +201,7 @@ def plan_track(
         design=design,
         look=found,
         delays=delays,
-        noise=_noise(request, looks, design.survey.hierarchy.levels),
+        noise=_noise(request, looks, levels),
     )
 
 
