@@ -152,3 +152,11 @@ def test_a_budget_is_split_over_months_and_delays_are_told(run: Run) -> None:
     assert "a ledger with a budget of 6 takes 12 such surveys" in " ".join(said.out.split())
     check_refused(run("plan", *asked, "--track", "12"), "months=12 or weeks=12")
     check_refused(run("plan", *asked, "--track", "months=12", "-o", "s.json"), "do not go with")
+
+
+def test_a_plan_for_looks_predicts_when_a_rise_of_ece_is_noticed(run: Run) -> None:
+    asked = ("plan", "--clients", "5000", "--track", "months=24", "--metric", "ece")
+    told = json.loads(run(*asked, "--shift", "0.2", "--json").out)
+    assert told["delays"] == {"0.2": 1.0}
+    check_refused(run(*asked, "--shift", "-0.05"), "whose ece can only rise")
+    check_refused(run(*asked[:-1], "auroc"), "found 'auroc'")

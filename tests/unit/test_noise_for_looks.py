@@ -1,5 +1,6 @@
 """Noise for many looks, against an accountant of others and against sums over all outcomes."""
 
+from dataclasses import replace
 from fractions import Fraction
 from math import exp, inf, sqrt
 
@@ -11,7 +12,7 @@ from scipy import integrate, stats
 from fedassay.errors import SettingInvalid
 from fedassay.mechanisms import Privacy
 from fedassay.planning.noise_for_looks import compare_noise, gaussian_delta, laplace_delta
-from fedassay.planning.request import SurveyRequest
+from fedassay.planning.request import Steps, SurveyRequest
 from fedassay.planning.track import Looks, plan_track
 
 
@@ -73,6 +74,10 @@ def test_a_plan_for_many_looks_says_what_other_noise_would_gain() -> None:
     assert "would be 1.39 times smaller than Pólya's at epsilon 1" in made.noise.sentence()
     assert made.noise.sentence() in made.lines()
     assert made.to_json()["noise_for_looks"]["gain"] == made.noise.gain
+    both = plan_track(replace(request, steps=Steps.TWO), Looks(104, 52))
+    assert both.design.second is not None
+    steps = (both.design.survey, both.design.second)
+    assert both.noise == compare_noise(1.0, 104 * sum(each.hierarchy.levels for each in steps))
     few = compare_noise(1.0, 2)
     assert few.gain < 1.0
     assert "times larger than Pólya's" in few.sentence()

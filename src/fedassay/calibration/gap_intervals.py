@@ -133,24 +133,43 @@ class _PlainSum:
         return float(gammainc(mean**2 / spread, mean * total / spread))
 
 
+@dataclass(frozen=True, slots=True)
+class NilLaw:
+    """The law of a sum of sizes whose means are nil: gamma, with the moments of |N(0, V)|."""
+
+    shape: float
+    mean: float
+
+    @classmethod
+    def of(cls, covariance: FloatArray) -> "NilLaw":
+        """From the covariance of what is summed."""
+        law = _PlainSum.of(np.zeros(len(covariance)), covariance)
+        mean, spread = sqrt(2.0 / pi) * float(law.sd.sum()), float(law.folded.sum())
+        return cls(mean**2 / spread, mean)
+
+    def scores(self, sums: FloatArray) -> FloatArray:
+        """Sums that were seen as standard normal figures.
+
+        >>> NilLaw.of(np.eye(20)).scores(np.array([10.0, 15.7, 30.0])).round(1).tolist()
+        [-2.0, -0.0, 3.2]
+        """
+        with needed_for("intervals of calibration errors"):
+            from scipy.special import gammainc, gammaincc, ndtri
+
+        place = self.shape / self.mean * sums
+        above = gammaincc(self.shape, place)
+        lower, upper = gammainc(self.shape, place), np.maximum(above, 1e-300)
+        found: FloatArray = np.where(above > 0.5, ndtri(lower), -ndtri(upper))
+        return found
+
+
 def nil_score(seen: FloatArray, covariance: FloatArray) -> float:
     """The sum of sizes that was seen, as a standard normal figure if all means are nil.
-
-    By the gamma law with the moments of a sum of |N(0, covariance)|.
 
     >>> nil_score(np.full(20, 0.8), np.eye(20)) < 0.1 < nil_score(np.full(20, 1.0), np.eye(20))
     True
     """
-    with needed_for("intervals of calibration errors"):
-        from scipy.special import gammainc, gammaincc, ndtri
-
-    law = _PlainSum.of(seen, covariance)
-    mean, spread = sqrt(2.0 / pi) * float(law.sd.sum()), float(law.folded.sum())
-    shape, place = mean**2 / spread, mean * float(law.seen.sum()) / spread
-    above = float(gammaincc(shape, place))
-    if above > 0.5:
-        return float(ndtri(gammainc(shape, place)))
-    return -float(ndtri(max(above, 1e-300)))
+    return float(NilLaw.of(covariance).scores(np.array([np.abs(seen).sum()]))[0])
 
 
 def folded_mean(mean: FloatArray, sd: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -160,7 +160,8 @@ def plan(
             check_output(path, reference, force=force)
     goal = Goal(
         Target(
-            metric_at(metric, thresholds),
+            # Looks over time have no target: their metric may be ece too.
+            "roc_auc" if track is not None else metric_at(metric, thresholds),
             DEFAULT_ERROR if target_error is None else target_error,
         ),
         power,
@@ -222,10 +223,10 @@ def plan(
                 "--pipeline do not go with --track. Plan one survey with its own epsilon."
             )
         from fedassay.cli.plan_more import plan_looks
-        from fedassay.planning.track import USUAL_SHIFTS
 
-        shifts = tuple(shift or USUAL_SHIFTS)
-        plan_looks(request, voice, track, goal.target.metric, shifts, false_alarms)
+        shifts = None if shift is None else tuple(shift)
+        named = metric_at(metric, thresholds)
+        plan_looks(request, voice, track, named, shifts, false_alarms)
         return
     check_start(request, target_error)
     if pipeline is not None:

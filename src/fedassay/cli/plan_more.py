@@ -151,7 +151,7 @@ def plan_looks(
     voice: Voice,
     track: str,
     metric: str,
-    shifts: tuple[float, ...],
+    shifts: tuple[float, ...] | None,
     false_alarms: float,
 ) -> None:
     """Split epsilon over looks such as months=12, and say how soon changes show."""

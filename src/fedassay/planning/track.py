@@ -11,11 +11,20 @@ from fractions import Fraction
 from math import hypot, isfinite, isnan
 from typing import Any
 
+from fedassay.calibration import ece
 from fedassay.checks import require_number, require_type, require_whole
 from fedassay.errors import SettingInvalid
+from fedassay.estimate import NotEnoughData
+from fedassay.histogram import ScoreHistogram
 from fedassay.mechanisms import Privacy
 from fedassay.metrics.named import metric_name
-from fedassay.planning.forecast import ErrorForecast
+from fedassay.planning.forecast import (
+    ErrorForecast,
+    expected_histogram,
+    expected_reports,
+    model_for,
+    no_forecast,
+)
 from fedassay.planning.noise_for_looks import NoiseForLooks, compare_noise
 from fedassay.planning.open_settings import check_one_group, check_request
 from fedassay.planning.request import SurveyRequest
@@ -24,9 +33,13 @@ from fedassay.planning.solve import predicted
 from fedassay.sites.effects import scale_of
 from fedassay.tracking.alarms import MODEL, Watch
 from fedassay.tracking.delay import median_delay
+from fedassay.tracking.gap_delay import median_gap_delay
+from fedassay.tracking.gap_series import GapSeries, cuts_among, gaps_between
 
 TRACK_PLAN_FORMAT = "fedassay.track-plan/1"
 USUAL_SHIFTS = (-0.01, -0.02, -0.05)
+USUAL_RISES = (0.01, 0.02, 0.05)
+"""Of ECE, which a calibrated model has none of."""
 _UNITS = {"months": 12, "weeks": 52}
 
 
@@ -140,7 +153,7 @@ def plan_track(
     looks: Looks,
     *,
     metric: str = "roc_auc",
-    shifts: Sequence[float] = USUAL_SHIFTS,
+    shifts: Sequence[float] | None = None,
     false_alarms: float = 0.05,
 ) -> TrackPlan:
     """Split one epsilon over the looks, and predict how soon a change in the metric is noticed.
@@ -157,16 +170,28 @@ def plan_track(
     each = replace(
         request, epsilon=None if request.epsilon is None else request.epsilon / looks.count
     )
+    if shifts is None:
+        shifts = USUAL_RISES if metric == GapSeries.metric else USUAL_SHIFTS
     design = design_survey(each)
-    found = predicted(each, design, metric)
+    counted = _counted(each, design) if metric == GapSeries.metric else None
+    found = predicted(each, design, metric) if counted is None else _ece(each, counted)
     # As `usual_metrics` has it, with the middle score that nobody knows yet.
     usual = (*MODEL, metric_name("flagged", 0.5))
     watched = usual if metric in usual else (*usual, metric)
     watch = Watch(watched, false_alarms, looks.per_year)
-    delays = {
-        shift: _delay(found, metric, shift, watch=watch, before=max(looks.count // 2, 1))
-        for shift in shifts
-    }
+    # Of two steps a row is in the levels of both.
+    steps = [design.survey, *([] if design.second is None else [design.second])]
+    levels = sum(survey.hierarchy.levels for survey in steps)
+    before = max(looks.count // 2, 1)
+    delays = {}
+    for shift in shifts if found.is_available else ():
+        if counted is None:
+            delays[shift] = _delay(found, metric, shift, watch=watch, before=before)
+        else:
+            # Published cells differ from look to look, and with them where rows may lie.
+            tied = bool(design.survey.smallest_cell)
+            gaps = gaps_between(counted, cuts_among(counted.edges), tied=tied)
+            delays[shift] = median_gap_delay(gaps, shift, looks_before=before, watch=watch)
     return TrackPlan(
         request=request,
         looks=looks,
@@ -175,8 +200,36 @@ def plan_track(
         epsilon=each.epsilon,
         design=design,
         look=found,
-        delays=delays if found.is_available else {},
-        noise=_noise(request, looks, design.survey.hierarchy.levels),
+        delays=delays,
+        noise=_noise(request, looks, levels),
+    )
+
+
+def _counted(each: SurveyRequest, design: SurveyDesign) -> ScoreHistogram:
+    """What one look is expected to count."""
+    return expected_histogram(
+        design.survey,
+        model_for(each),
+        clients=expected_reports(each),
+        decode_options=design.decode_options,
+        second=design.second,
+    )
+
+
+def _ece(each: SurveyRequest, counted: ScoreHistogram) -> ErrorForecast:
+    """One look's ECE of a model as the request describes it."""
+    truth, found = ece(model_for(each), debiased=False), ece(counted)
+    if isinstance(found, NotEnoughData):
+        return no_forecast(found.reason, value=truth.value)
+    low, high = found.interval()
+    return ErrorForecast(
+        value=truth.value,
+        noise_sd=found.noise_sd,
+        sampling_sd=found.sampling_sd,
+        binning_bound=found.binning_bound,
+        binning_sd=found.binning_sd,
+        binning_bias=found.value - truth.value,
+        half_width=(high - low) / 2.0,
     )
 
 
@@ -192,8 +245,6 @@ def _noise(request: SurveyRequest, looks: Looks, levels: int) -> NoiseForLooks |
 def _delay(look: ErrorForecast, metric: str, shift: float, *, watch: Watch, before: int) -> float:
     """In looks, for a change by so much after some looks without any."""
     require_number(shift, "a change")
-    if not look.is_available:
-        return float("inf")
     scale = scale_of(metric)
     moved = scale.forward(look.value + shift) - scale.forward(look.value)
     if isnan(moved):
