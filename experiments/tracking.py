@@ -248,7 +248,9 @@ def ece_part(runs: int, years: int) -> Iterator[str]:
         f"{runs} histories, *of* what is planned for a rise of all gaps alike; in brackets the "
         "ECE that a calibrated model then has. Log-odds are 0.1, 0.15 and 0.3 more, and 0.7 times "
         "as steep. Of exact sums cells are published that differ from look to look, and what is "
-        "compared are those that all looks have: fewer than the plan knows of."
+        "compared are those that all looks have: fewer than the plan knows of. Where about half of "
+        "all histories never notice, because the mean comes to believe in the change first, a "
+        "little decides, and the planned delay is too short (*inf* is more than 20 looks)."
     )
     yield markdown_table(["looks to an alarm", *header], rows)
 

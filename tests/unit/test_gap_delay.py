@@ -50,6 +50,15 @@ def test_the_planned_delay_is_that_of_histories(rise: float) -> None:
     assert planned == pytest.approx(np.median(delays), rel=0.2, abs=0.51)
 
 
+def test_what_cells_hide_makes_alarms_later_and_no_luck() -> None:
+    """Twice the variance, half of it hidden: alarms are raised later than by luck alone."""
+    hidden = np.diag(COVARIANCE)
+    wide = COVARIANCE + np.diag(hidden)
+    coarse, lucky = (Gaps(np.zeros(5), MASS, wide, part) for part in (hidden, 0.0))
+    late = median_gap_delay(coarse, 0.015, looks_before=12, watch=WATCH)
+    assert late > median_gap_delay(lucky, 0.015, looks_before=12, watch=WATCH)
+
+
 def test_a_rise_right_after_the_first_look_may_never_be_noticed() -> None:
     assert median_gap_delay(LOOK, 0.009, looks_before=1, watch=WATCH) > 100
     for wrong in (-0.02, 0.0, 1.5):

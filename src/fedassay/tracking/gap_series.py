@@ -39,6 +39,8 @@ class Gaps:
     """The share of all rows in each bin."""
     covariance: FloatArray
     """Of the gaps, from sampling, privacy noise and coarse cells, bin x bin."""
+    hidden: FloatArray | float = 0.0
+    """What of the variances comes of coarse cells, and is the same at every look."""
 
     @property
     def weight(self) -> float:
@@ -60,13 +62,12 @@ def gaps_between(histogram: ScoreHistogram, cuts: FloatArray, *, tied: bool = Fa
     place = np.searchsorted(cuts, histogram.edges[:-1], side="right") - 1
     places = np.repeat(place[:, None], table.predictions.shape[1], axis=1)
     placed = BinTable(histogram, table.predictions, table.shares, places, len(cuts) - 1)
-    own = placed.gap_placing + placed.gap_sampling
+    hidden = placed.gap_placing
     if tied:
         inside = histogram.counts.sum(axis=0) / histogram.total * histogram.widths
-        own = own + np.bincount(place, inside**2 / 12.0, len(own))
-    return Gaps(
-        placed.gaps, np.maximum(placed.mass, 0.0), placed.gap_noise_covariance + np.diag(own)
-    )
+        hidden = hidden + np.bincount(place, inside**2 / 12.0, len(hidden))
+    covariance = placed.gap_noise_covariance + np.diag(hidden + placed.gap_sampling)
+    return Gaps(placed.gaps, np.maximum(placed.mass, 0.0), covariance, hidden)
 
 
 def cuts_among(edges: FloatArray) -> FloatArray:
