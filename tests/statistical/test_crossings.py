@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import binom
 
 from fedassay import Estimate, ScoreHistogram
-from fedassay.examples import FloatArray
+from fedassay.examples import FloatArray, IntArray
 from fedassay.metrics import specificity_at_recall
 from fedassay.noise import DenseNoise
 from tests.laws import FALSE_ALARM, full
@@ -22,20 +22,23 @@ pytestmark = pytest.mark.statistical
 RUNS = full(2000, 200)
 BUCKETS, CELLS = 40, 10
 EDGES = np.arange(BUCKETS + 1) / BUCKETS
-EVEN = 64.0 * np.eye(BUCKETS)
-IN_CELLS = np.kron(np.eye(CELLS), 4.0 + 1e4 * (np.eye(4) - 0.25))
+EVEN: FloatArray = 64.0 * np.eye(BUCKETS)
+IN_CELLS: FloatArray = np.kron(np.eye(CELLS), 4.0 + 1e4 * (np.eye(4) - 0.25)).astype(np.float64)
 """A cell's count has a deviation of 8, as a bucket's above; a bucket's in it one of 87."""
 
 
 def table() -> FloatArray:
     middle = 0.5 * (EDGES[1:] + EDGES[:-1])
     shapes = np.exp(-0.5 * ((middle - [[0.35], [0.6]]) / [[0.18], [0.2]]) ** 2)
-    return np.round(shapes / shapes.sum(axis=1, keepdims=True) * [[20_000.0], [300.0]])
+    counts: FloatArray = np.round(
+        shapes / shapes.sum(axis=1, keepdims=True) * [[20_000.0], [300.0]]
+    )
+    return counts
 
 
-def runs(covariance: FloatArray, cells: np.ndarray | None) -> tuple[float, list[Estimate]]:
+def runs(covariance: FloatArray, cells: IntArray | None) -> tuple[float, list[Estimate]]:
     counts, generator = table(), np.random.default_rng(5)
-    noise = DenseNoise(np.kron(np.eye(2), covariance))
+    noise = DenseNoise(np.kron(np.eye(2), covariance).astype(np.float64))
     sizes, sides = np.linalg.eigh(covariance)
     factor = sides * np.sqrt(np.maximum(sizes, 0.0))
     found = [

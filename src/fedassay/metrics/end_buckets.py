@@ -79,13 +79,54 @@ def end_loss(histogram: ScoreHistogram, label: int) -> EndLoss:
     return EndLoss(0.5 * (lowest + highest), 0.5 * (highest - lowest), slopes)
 
 
+@dataclass(frozen=True, slots=True)
+class AtEnd:
+    """Rows in the buckets next to 0 or 1 that may have exactly that score."""
+
+    start: int
+    stop: int
+    """From this bucket up to before that one."""
+    share: float
+    """The part of their rows that a power of the distance from the end does not explain."""
+
+
+def at_end(histogram: ScoreHistogram, end: int) -> AtEnd | None:
+    """What the class that belongs there, 0 or 1, has more at an end than beside it explains.
+
+    Less a standard deviation of the noise: what noise alone piles up is no tower. None where its
+    counts do not stand clear of the noise.
+
+    >>> crowd = np.array([[9000.0] + [1000.0] * 7, [1000.0] * 8])
+    >>> round(at_end(ScoreHistogram(np.arange(9) / 8, crowd), 0).share, 3)
+    0.889
+    """
+    below = _below(histogram, end, at=end)
+    if below is None:
+        return None
+    places, sums, ranges = below
+    noise, power = range_noise(histogram), _share_and_power(places, sums)[1]
+    here = sums[0] - noise.sd(end, *ranges[0])
+    beside = sums[1] + noise.sd(end, *ranges[1])
+    return AtEnd(*ranges[0], _share(places, here, beside, power))
+
+
 def _loss_of(places: list[float], sums: list[float]) -> float:
     """The mean of -log x of a class inside the first of three edges from an end."""
+    share, power = _share_and_power(places, sums)
+    return share * -log(EPS) + (1.0 - share) * min(1.0 / power - log(places[0]), -log(EPS))
+
+
+def _share_and_power(places: list[float], sums: list[float]) -> tuple[float, float]:
+    """How much of a class lies at the very end, and the power of the rest."""
     (near, middle, far), (here, first, second) = places, sums
     power = _power(near, middle, far, first, second)
-    growth: float = (middle / near) ** power
-    share = max(1.0 - first / (growth - 1.0) / here, 0.0)
-    return share * -log(EPS) + (1.0 - share) * min(1.0 / power - log(near), -log(EPS))
+    return _share(places, here, first, power), power
+
+
+def _share(places: list[float], here: float, beside: float, power: float) -> float:
+    """What a power of the distance, with so many beside, leaves of those next to an end."""
+    growth: float = (places[1] / places[0]) ** power
+    return max(1.0 - beside / (growth - 1.0) / here, 0.0)
 
 
 def without_empty_ends(histogram: ScoreHistogram) -> ScoreHistogram:
