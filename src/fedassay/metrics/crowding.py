@@ -26,6 +26,8 @@ _STEEPEST = 500.0
 _NEAREST = 1e-300
 # Logarithms of densities so far apart are of no smooth stretch of scores.
 _UNLIKE = log(4.0)
+# That all buckets at once lean to their denser sides takes more.
+_ALL_UNLIKE = 2.0 * _UNLIKE
 
 
 def crowded_sums(
@@ -59,7 +61,7 @@ def crowded_places(histogram: ScoreHistogram) -> tuple[FloatArray, FloatArray]:
     """Scores at which a bucket's rows lie if they crowd to its denser side, and how likely that is.
 
     Scores are label x bucket x place; what is likely, label x bucket, is 0 between alike neighbours
-    and 1 beside one that is four times as dense or thin. Of two slopes the steeper is taken.
+    and 1 beside one that is sixteen times as dense or thin. Of two slopes the steeper is taken.
 
     >>> even = ScoreHistogram(np.arange(4) / 3, np.full((2, 3), 100.0))
     >>> crowded_places(even)[1].max()
@@ -73,7 +75,7 @@ def crowded_places(histogram: ScoreHistogram) -> tuple[FloatArray, FloatArray]:
         rates = [_rates(histogram, falls[side], side) for side in (0, 1)]
         steeper = np.where(np.abs(rates[1]) > np.abs(rates[0]), rates[1], rates[0])
         places.append(np.minimum(low + width * _falling(steeper), 1.0))
-        doubts.append(np.minimum(np.abs(falls).max(axis=0) / _UNLIKE, 1.0))
+        doubts.append(np.minimum(np.abs(falls).max(axis=0) / _ALL_UNLIKE, 1.0))
     return np.stack(places), np.stack(doubts)
 
 
