@@ -156,11 +156,12 @@ def _is_clear(histogram: ScoreHistogram, start: int, stop: int, *, belongs: int)
     """Whether the class that belongs there has scores, or the other one without any doubt.
 
     That of many sums of noise some stand out a little is no doubt about the one, whose losses are
-    small, but about the other.
+    small, but about the other. Few rows are enough, as long as they are no noise: taken together
+    with empty buckets they would lie anywhere in them.
     """
     noise, sums = range_noise(histogram), histogram.counts[:, start:stop].sum(axis=1)
     return any(
-        noise.is_clear(float(sums[label]), label, start, stop, by=by)
+        sums[label] >= max(by * noise.sd(label, start, stop), 1.0)
         for label, by in ((belongs, CLEAR), (1 - belongs, _BEYOND_DOUBT))
     )
 

@@ -42,13 +42,30 @@ class Placement:
 
 
 def as_interpolated(pieced: PiecedHistogram) -> Placement:
-    """The first guess: the cubic through cumulative counts."""
+    """The first guess: the cubic through cumulative counts.
+
+    >>> from fedassay.histogram import ScoreHistogram
+    >>> from fedassay.metrics.log_odds import in_pieces
+    >>> even = ScoreHistogram(np.arange(4) / 3, np.full((2, 3), 60.0))
+    >>> as_interpolated(in_pieces(even)).flat_counts.sum(axis=1).round(6).tolist()
+    [180.0, 180.0]
+    """
     odds = np.broadcast_to(pieced.odds, (2, *pieced.odds.shape))
     return Placement(pieced.histogram.counts, odds, pieced.shares)
 
 
 def crowded(pieced: PiecedHistogram) -> Placement:
-    """The second: rows at the denser side of their bucket, the more so the denser it is there."""
+    """The second: rows at the denser side of their bucket, the more so the denser it is there.
+
+    >>> from fedassay.histogram import ScoreHistogram
+    >>> from fedassay.metrics.log_odds import in_pieces
+    >>> steep = ScoreHistogram(np.arange(3) / 2, np.array([[9000.0, 90.0], [90.0, 90.0]]))
+    >>> pieced = in_pieces(steep)
+    >>> first, second = as_interpolated(pieced), crowded(pieced)
+    >>> mean = [(each.odds * each.shares).sum(axis=-1)[0, 1] for each in (first, second)]
+    >>> bool(mean[1] < mean[0])
+    True
+    """
     first = as_interpolated(pieced)
     places, doubt = crowded_places(pieced.histogram)
     points = places.shape[-1]
@@ -65,6 +82,12 @@ def at_ends(pieced: PiecedHistogram) -> list[Placement]:
 
     A row that contradicts such a score moves a slope more than thousands of others, so as many more
     of them are there as noise may have hidden.
+
+    >>> from fedassay.histogram import ScoreHistogram
+    >>> from fedassay.metrics.log_odds import in_pieces
+    >>> even = ScoreHistogram(np.arange(11) / 10, np.full((2, 10), 60.0))
+    >>> at_ends(in_pieces(even))
+    []
     """
     found = {end: at_end(pieced.histogram, end) for end in (0, 1)}
     towers = {end: each for end, each in found.items() if each is not None and each.share > 0.0}

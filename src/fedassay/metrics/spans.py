@@ -70,6 +70,33 @@ def spans(histogram: ScoreHistogram) -> Spans:
     return Spans(openness, counts - tied + noise_sd)
 
 
+def openness_of_one_class(histogram: ScoreHistogram) -> FloatArray:
+    """Every bucket's openness where one class stands clear of the noise, and the other may be none.
+
+    Buckets are taken together until either class is clear; what noise hides of the other is as
+    large as it. Where one class ends, `spans` has no group with both, and knows nothing.
+
+    >>> even = ScoreHistogram(np.array([0.0, 0.5, 1.0]), np.full((2, 2), 100.0))
+    >>> openness_of_one_class(even).tolist()
+    [0.0, 0.0]
+    """
+    noise, starts = range_noise(histogram), [0]
+    for bucket in range(1, histogram.buckets + 1):
+        here = (starts[-1], bucket)
+        sums = histogram.counts[:, here[0] : bucket].sum(axis=1).tolist()
+        if any(noise.is_clear(each, label, *here) for label, each in enumerate(sums)):
+            starts.append(bucket)
+    if len(starts) > 1:
+        starts.pop()
+    sizes = np.diff(np.append(starts, histogram.buckets))
+    hidden = [
+        [noise.sd(label, start, start + size) for start, size in zip(starts, sizes, strict=True)]
+        for label in (0, 1)
+    ]
+    grouped = np.maximum(np.add.reduceat(histogram.counts, starts, axis=1), hidden)
+    return np.repeat(_openness(grouped), sizes)
+
+
 def possible_pairs(histogram: ScoreHistogram) -> float:
     """How many pairs the cubic may have put into the wrong order, if all goes wrong.
 
