@@ -11,6 +11,7 @@ from scipy.stats import binomtest
 
 from fedassay import Estimate, Grid, ScoreHistogram
 from fedassay.metrics import flagged, lr_minus, lr_plus, npv
+from fedassay.noise import DenseNoise
 from tests.unit.test_delta_method import UnitNoise
 
 # 40 positives, 30 above the threshold; 160 negatives, 20 above it.
@@ -96,3 +97,14 @@ def test_nothing_is_known_of_one_class_or_of_nobody() -> None:
         assert flagged(h, 0.5).value == 500.0
     empty = ScoreHistogram(EDGES.copy(), np.zeros((2, 2)))
     assert not any(f(empty, 0.5).is_available for f in (npv, lr_plus, lr_minus, flagged))
+
+
+def test_a_ratio_that_noise_may_have_made_of_nothing_may_be_0() -> None:
+    """Twelve positives below the threshold with a noise of ten: there may be none at all."""
+    noise = DenseNoise(100.0 * np.eye(4))
+    few = ScoreHistogram(EDGES.copy(), np.array([[9000.0, 1000.0], [12.0, 1000.0]]), noise)
+    found = lr_minus(few, 0.5)
+    assert 0.0 in found.interval(population=False)
+    assert 0.0 in found.interval()
+    many = ScoreHistogram(EDGES.copy(), np.array([[9000.0, 1000.0], [120.0, 1000.0]]), noise)
+    assert lr_minus(many, 0.5).interval().low > 0.0

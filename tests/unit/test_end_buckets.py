@@ -107,6 +107,15 @@ def test_noise_where_no_scores_are_is_not_blown_up_by_36_nats() -> None:
     assert without_empty_ends(ScoreHistogram(histogram.edges, noisy, noise)).buckets < cells
 
 
+def test_few_rows_near_an_end_are_not_taken_together_with_empty_buckets() -> None:
+    """A small federation with hardly any noise: seven rows above 0.6, and none above 0.8."""
+    counts = np.array([[300.0, 90.0, 40.0, 9.0, 0.0], [4.0, 9.0, 12.0, 7.0, 0.0]])
+    small = ScoreHistogram(np.arange(6) / 5, counts, DenseNoise(0.16 * np.eye(10)))
+    assert without_empty_ends(small).edges.tolist() == [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    loud = ScoreHistogram(np.arange(6) / 5, counts, DenseNoise(16.0 * np.eye(10)))
+    assert without_empty_ends(loud).buckets < 5
+
+
 @pytest.mark.parametrize("power", [1.5, 3.0, 6.0])
 @pytest.mark.parametrize("mirrored", [False, True])
 def test_a_class_that_thins_out_towards_the_end_loses_less_there_than_even_scores(

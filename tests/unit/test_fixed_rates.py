@@ -108,3 +108,17 @@ def test_what_noise_drowns_is_not_answered(rate: Rate) -> None:
     assert "must stand clear of the privacy noise" in str(found)
     one_class = ScoreHistogram.from_scores([1, 1], [0.2, 0.8])
     assert not rate(one_class, 0.5).is_available
+
+
+def test_beside_a_tie_other_rows_of_its_bucket_may_lie_on_one_side() -> None:
+    """A third of all rows has one score, at the end of a bucket whose other rows lie below it."""
+    generator = np.random.default_rng(8)
+    scores = generator.random(60_000)
+    scores[:20_000] = 0.3
+    labels = (generator.random(60_000) < 0.02 + 0.9 * scores).astype(np.int64)
+    h = ScoreHistogram.from_scores(labels, scores, grid=Grid.uniform(2000))
+    exact = oracles.specificity_at_recall(Table(labels, scores), 0.8)
+    found = specificity_at_recall(h, 0.8)
+    assert abs(found.value - exact) > 1e-5
+    assert exact in found.interval(population=False)
+    assert found.interval(population=False).high - found.value < 0.002

@@ -1,5 +1,7 @@
 """What a bucket hides, against curves and densities that are tried one by one."""
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -9,8 +11,15 @@ from sklearn.metrics import roc_auc_score
 
 from fedassay import Grid, ScoreHistogram, TooCoarse, metrics
 from fedassay.metrics.range_noise import RangeNoise
-from fedassay.metrics.spans import _groups, clear_spikes, possible_below, possible_pairs, spans
-from fedassay.noise import DenseNoise
+from fedassay.metrics.spans import (
+    _groups,
+    clear_spikes,
+    possible_below,
+    possible_lumps,
+    possible_pairs,
+    spans,
+)
+from fedassay.noise import DenseNoise, NoNoise
 
 Floats = npt.NDArray[np.float64]
 
@@ -184,3 +193,40 @@ def test_two_tied_scores_in_one_bucket_are_in_the_interval_of_roc_auc(seed: int)
     assert abs(estimate.value - exact) > 5e-4  # the guess alone is far off
     assert exact in estimate.interval(population=False)
     assert estimate.binning_sd < 1.5e-3
+
+
+def test_of_a_tie_all_rows_may_lie_on_one_side_and_as_many_more_as_noise_hides() -> None:
+    """One score among empty buckets: positives, lost in the noise, share it with negatives."""
+    counts = np.array([[20.0, -30.0, 9000.0, 10.0, -15.0], [5.0, 20.0, 60.0, -10.0, 30.0]])
+    noisy = ScoreHistogram(np.arange(6) / 5, counts, DenseNoise(30.0**2 * np.eye(10)))
+    rooms = possible_below(noisy, 2, 0.25, np.array([2250.0, 15.0]))
+    assert rooms[0] >= 6750.0 + 1.9 * 30.0
+    assert rooms[1] >= 45.0 + 1.9 * 30.0
+
+
+def test_of_few_buckets_one_may_hide_a_lump_and_of_many_it_hides_little() -> None:
+    """Of k even buckets without a lump, the next has one with a chance of 1 / (k + 2)."""
+    for k in (4, 16, 256):
+        even = ScoreHistogram(
+            np.arange(k + 1) / k, np.full((2, k), 1000.0), DenseNoise(1e-6 * np.eye(2 * k))
+        )
+        lumps = possible_lumps(even, 1, np.array([250.0, 500.0]))
+        assert lumps == pytest.approx([750.0 / np.sqrt(k + 2), 500.0 / np.sqrt(k + 2)], rel=1e-3)
+        assert not possible_lumps(replace(even, noise=NoNoise()), 1, np.array([250.0, 500.0])).any()
+
+
+def test_ten_values_in_eight_buckets_are_in_the_interval_at_one_of_them() -> None:
+    """Nothing shows that the scores are tied: a bucket may hold two of them."""
+    generator = np.random.default_rng(6)
+    values = [0.02, 0.05, 0.08, 0.13, 0.21, 0.34, 0.45, 0.55, 0.72, 0.91]
+    shares = [0.22, 0.18, 0.15, 0.12, 0.1, 0.08, 0.06, 0.04, 0.03, 0.02]
+    scores = generator.choice(values, 200_000, p=shares)
+    labels = generator.random(200_000) < scores
+    edges = np.array([0.0, 0.043, 0.1, 0.3164, 0.5, 0.6836, 0.8438, 0.957, 1.0])
+    counts = np.stack([np.histogram(scores[labels == each], edges)[0] for each in (False, True)])
+    noisy = ScoreHistogram(edges, counts.astype(np.float64), DenseNoise(500.0**2 * np.eye(16)))
+    for threshold in (0.08, 0.34):
+        truth = float((scores[~labels] <= threshold).mean())
+        found = metrics.specificity(noisy, threshold)
+        assert abs(found.value - truth) > 0.03
+        assert truth in found.interval(population=False)

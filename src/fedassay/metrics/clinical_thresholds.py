@@ -5,7 +5,7 @@ from math import inf, sqrt
 from fedassay.estimate import Estimate, NotEnoughData, Shape
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.confusion import Confusion, ConfusionCounts, confusion, confusion_weights
-from fedassay.metrics.delta_method import why_one_class, why_undefined
+from fedassay.metrics.delta_method import CLEAR_OF_NOISE, why_one_class, why_undefined
 from fedassay.metrics.multiples import multiple
 from fedassay.metrics.thresholds import (
     Kind,
@@ -105,8 +105,13 @@ def _why_none(at: Confusion, side: ConfusionCounts, of: str) -> Estimate | None:
 
 
 def _at_least(estimate: Estimate, rows: float, *, one_row: float) -> Estimate:
-    """A ratio to no rows at all is not known for certain: as if there might be one."""
-    if rows >= 1.0 or isinstance(estimate, NotEnoughData):
+    """A ratio to no rows at all is not known for certain: as if there might be one.
+
+    Nor is one that noise may have made of none: noise is added and knows no logarithm.
+    """
+    if isinstance(estimate, NotEnoughData):
+        return estimate
+    if rows >= 1.0 and estimate.value >= CLEAR_OF_NOISE * estimate.noise_sd:
         return estimate
     return Estimate(
         estimate.value,

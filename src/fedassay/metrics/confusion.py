@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import hypot
 
 import numpy as np
 
 from fedassay.estimate import REACH
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram, require_histogram
-from fedassay.metrics.spans import clear_spikes, possible_below
+from fedassay.metrics.spans import clear_spikes, possible_below, possible_lumps
 
 # True positives, false positives, false negatives, true negatives.
 ConfusionCounts = tuple[float, float, float, float]
@@ -30,8 +31,16 @@ class Confusion:
     highest: tuple[float, float]
     spread: tuple[float, float]
     """Standard deviations of negatives and positives above it, from binning."""
+    lumps: tuple[float, float]
+    """More of them, for lumps that no bucket has shown: both classes may share these, so that they
+    move a point along a ROC curve and not away from it."""
     above: FloatArray
     """How the counts above the threshold move with each count, label x bucket."""
+
+    @property
+    def hidden(self) -> tuple[float, float]:
+        """Standard deviations of both counts at this threshold, from all that a bucket hides."""
+        return hypot(self.spread[0], self.lumps[0]), hypot(self.spread[1], self.lumps[1])
 
 
 @lru_cache(maxsize=1)
@@ -78,9 +87,11 @@ def _interpolated(histogram: ScoreHistogram, threshold: float) -> Confusion:
     least = total - histogram.cumulative[:, bucket]
     if is_inside or part == 1.0:
         least = least - histogram.counts[:, bucket]
-    spread = np.zeros(2)
+    spread = lumps = np.zeros(2)
     if is_inside:
         spread = _spread(histogram, bucket, part, shares, below)
+    if 0.0 < part < 1.0:
+        lumps = possible_lumps(histogram, bucket, below - histogram.cumulative[:, bucket])
     (fp, tp), (tn, fn) = total - below, below
     return Confusion(
         histogram,
@@ -89,6 +100,7 @@ def _interpolated(histogram: ScoreHistogram, threshold: float) -> Confusion:
         (float(least[0]), float(least[1])),
         (float(least[0] + inside[0]), float(least[1] + inside[1])),
         (float(spread[0]), float(spread[1])),
+        (float(lumps[0]), float(lumps[1])),
         1.0 - shares,
     )
 

@@ -31,6 +31,8 @@ _STEEPEST = 500.0
 _NEAREST = 1e-300
 # Logarithms of densities so far apart are of no smooth stretch of scores.
 _UNLIKE = log(4.0)
+# That all buckets at once lean to their denser sides takes more.
+_ALL_UNLIKE = 2.0 * _UNLIKE
 
 
 def crowded_sums(
@@ -47,8 +49,7 @@ def crowded_sums(
     True
     """
     counts = np.maximum(histogram.counts, 0.0)
-    least = max(cell_noise_sd(histogram), 1.0)
-    density = np.log(np.maximum(histogram.counts, least) / histogram.widths)
+    density = _log_density(histogram)
     middle = histogram.edges[:-1] + 0.5 * histogram.widths
     is_wide = histogram.widths > _NARROW * np.minimum(middle, 1.0 - middle)
     wide, narrow = np.flatnonzero(is_wide), np.flatnonzero(~is_wide)
@@ -72,6 +73,35 @@ def _places(histogram: ScoreHistogram, buckets: IntArray, parts: FloatArray) -> 
     """Scores at parts of some buckets, bucket x part."""
     at = histogram.edges[buckets, None] + histogram.widths[buckets, None] * parts
     return np.minimum(at, 1.0)
+
+
+def crowded_places(histogram: ScoreHistogram) -> tuple[FloatArray, FloatArray]:
+    """Scores at which a bucket's rows lie if they crowd to its denser side, and how likely that is.
+
+    Scores are label x bucket x place; what is likely, label x bucket, is 0 between alike neighbours
+    and 1 beside one that is sixteen times as dense or thin. Of two slopes the steeper is taken.
+
+    >>> even = ScoreHistogram(np.arange(4) / 3, np.full((2, 3), 100.0))
+    >>> crowded_places(even)[1].max()
+    np.float64(0.0)
+    """
+    density = _log_density(histogram)
+    low, width = histogram.edges[:-1, None], histogram.widths[:, None]
+    places, doubts = [], []
+    for row in density:
+        falls = [-_beside(np.diff(row), side) for side in (0, 1)]
+        rates = [_rates(histogram, falls[side], side) for side in (0, 1)]
+        steeper = np.where(np.abs(rates[1]) > np.abs(rates[0]), rates[1], rates[0])
+        places.append(np.minimum(low + width * _falling(steeper), 1.0))
+        doubts.append(np.minimum(np.abs(falls).max(axis=0) / _ALL_UNLIKE, 1.0))
+    return np.stack(places), np.stack(doubts)
+
+
+def _log_density(histogram: ScoreHistogram) -> FloatArray:
+    """Logarithms of densities; counts that noise hides are as large as it."""
+    least = max(cell_noise_sd(histogram), 1.0)
+    density: FloatArray = np.log(np.maximum(histogram.counts, least) / histogram.widths)
+    return density
 
 
 def _beside(between: FloatArray, side: int) -> FloatArray:

@@ -116,13 +116,18 @@ class _Tail:
         sums = [each + by * (place == index) for place, each in enumerate(self.sums)]
         return replace(self, sums=sums)
 
+    def expected(self) -> tuple[float, float]:
+        """The power of the distance from the end beyond its bucket, and how many it puts inside."""
+        (near, middle, far), (_, first, second) = self.places, self.sums
+        power = _power(near, middle, far, first, second)
+        return power, float(first / ((middle / near) ** power - 1.0))
+
     def loss(self) -> float:
         """The mean of -log x inside the end bucket, by the power beyond it."""
         if not self.has_shape:
             return -log(EPS)
-        (near, middle, far), (here, first, second) = self.places, self.sums
-        power = _power(near, middle, far, first, second)
-        expected: float = first / ((middle / near) ** power - 1.0)
+        near, (here, first, _) = self.places[0], self.sums
+        power, expected = self.expected()
         # By chance and noise there are more as well.
         chance = hypot(sqrt(expected), self.sds[0], self.sds[1] * expected / first)
         share = 1.0 - expected / here if here - expected > CLEAR * chance else 0.0
@@ -154,6 +159,36 @@ def _by_itself(own: _Tail, even: float, slopes: FloatArray) -> EndLoss:
     return EndLoss(likely, hypot(apart, *luck), slopes)
 
 
+@dataclass(frozen=True, slots=True)
+class AtEnd:
+    """Rows in the buckets next to 0 or 1 that may have exactly that score."""
+
+    start: int
+    stop: int
+    """From this bucket up to before that one."""
+    share: float
+    """The part of their rows that a power of the distance from the end does not explain."""
+
+
+def at_end(histogram: ScoreHistogram, end: int) -> AtEnd | None:
+    """What the class that belongs there, 0 or 1, has more at an end than beside it explains.
+
+    Less a standard deviation of the noise: what noise alone piles up is no tower. None where its
+    counts do not stand clear of the noise.
+
+    >>> crowd = np.array([[9000.0] + [1000.0] * 7, [1000.0] * 8])
+    >>> round(at_end(ScoreHistogram(np.arange(9) / 8, crowd), 0).share, 3)
+    0.889
+    """
+    tail = _tail(histogram, end, at=end, apart=1.0)
+    if tail is None or not tail.has_shape:
+        return None
+    _, expected = tail.expected()
+    beside = 1.0 + tail.sds[1] / tail.sums[1]
+    here = tail.held - tail.sds[0]
+    return AtEnd(*tail.ranges[0], max(1.0 - expected * beside / here, 0.0))
+
+
 def without_empty_ends(histogram: ScoreHistogram) -> ScoreHistogram:
     """The buckets beyond the outermost scores that stand clear of the noise, as one at either end.
 
@@ -181,11 +216,12 @@ def _is_clear(histogram: ScoreHistogram, start: int, stop: int, *, belongs: int)
     """Whether the class that belongs there has scores, or the other one without any doubt.
 
     That of many sums of noise some stand out a little is no doubt about the one, whose losses are
-    small, but about the other.
+    small, but about the other. Few rows are enough, as long as they are no noise: taken together
+    with empty buckets they would lie anywhere in them.
     """
     noise, sums = range_noise(histogram), histogram.counts[:, start:stop].sum(axis=1)
     return any(
-        noise.is_clear(float(sums[label]), label, start, stop, by=by)
+        sums[label] >= max(by * noise.sd(label, start, stop), 1.0)
         for label, by in ((belongs, CLEAR), (1 - belongs, _BEYOND_DOUBT))
     )
 

@@ -2,22 +2,30 @@
 
 On rows, recall at a wanted specificity is the most that any threshold with at least that
 specificity has; the other way round likewise. With estimates the threshold is itself an
-estimate: a row more above it moves it, and both rates with it.
+estimate: a row more above it moves it, and both rates with it. Where the class is small against
+its noise, many thresholds may be the one: the interval then holds the other rate at all of
+them (`metrics.crossings`). Of two surveys the cells are read, not the leaves inside, in whose noise
+a goal is crossed anywhere.
 """
 
+from dataclasses import replace
 from math import sqrt
 
 import numpy as np
 
 from fedassay.checks import require_number
 from fedassay.errors import SettingInvalid
-from fedassay.estimate import Estimate, NotEnoughData, Shape
+from fedassay.estimate import REACH, Estimate, NotEnoughData, Shape
 from fedassay.histogram import ScoreHistogram
-from fedassay.metrics.cutoffs import chord, cutoff
+from fedassay.metrics.crossings import Crossing, crossing
+from fedassay.metrics.cutoffs import Cutoff, chord, cutoff
 from fedassay.metrics.delta_method import sampling_variance, why_one_class, why_undefined
 
 _ROUNDING = 1e-9
 _NAMES = ("negatives", "positives")
+_RATES = ("specificity", "recall")
+# Where thresholds that noise allows have rates this far apart, an interval says nothing.
+_WIDEST = 0.8
 
 
 def recall_at_specificity(histogram: ScoreHistogram, wanted: float) -> Estimate:
@@ -47,6 +55,7 @@ def _rate(histogram: ScoreHistogram, *, fixed: int, share: float) -> Estimate:
     undefined = why_one_class(histogram)
     if undefined is not None:
         return undefined
+    histogram = histogram.by_cells()
     labels, other = np.eye(2)[fixed], 1 - fixed
     totals = histogram.cumulative[:, -1]
     wanted = share * float(totals[fixed])
@@ -72,17 +81,59 @@ def _rate(histogram: ScoreHistogram, *, fixed: int, share: float) -> Estimate:
     gradient = -steps * own
     gradient[other] = (found.at.above[other] - rate) / totals[other]
     spread = (steps * found.at.spread[fixed], found.at.spread[other] / totals[other])
-    return _as_asked(
-        Estimate(
-            rate,
-            noise_sd=sqrt(histogram.noise.variance(gradient)),
-            sampling_sd=sqrt(sampling_variance(histogram, gradient)),
-            binning_bound=float(np.abs(edges / totals[other] - rate).max()),
-            binning_sd=0.0 if found.is_tied else float(np.hypot(*spread)),
-            shape=Shape.LOGIT,
-            trials=max(float(totals[other]), 1.0),
-        ),
-        is_specificity=fixed == 1,
+    above = Estimate(
+        rate,
+        noise_sd=sqrt(histogram.noise.variance(gradient)),
+        sampling_sd=sqrt(sampling_variance(histogram, gradient)),
+        binning_bound=float(np.abs(edges / totals[other] - rate).max()),
+        binning_sd=_beside_tie(histogram, found, other)
+        if found.is_tied
+        else float(np.hypot(*spread)),
+        shape=Shape.LOGIT,
+        trials=max(float(totals[other]), 1.0),
+    )
+    allowed = crossing(histogram, fixed, share) if above.noise_sd > 0.0 else None
+    if allowed is not None and allowed.is_long:
+        if allowed.apart > _WIDEST:
+            return _why_anywhere(fixed, share, allowed)
+        above = _over_all(above, allowed)
+    return _as_asked(above, is_specificity=fixed == 1)
+
+
+def _beside_tie(histogram: ScoreHistogram, found: Cutoff, other: int) -> float:
+    """The standard deviation of a rate beside a tie, from the other rows of its bucket.
+
+    What is no tie are twice as many as neighbours' densities explain: half of it may lie on one
+    side, all of it, and as many more as chance puts there.
+    """
+    loose = max(float((histogram.counts - histogram.ties)[other, found.bucket]), 0.0) / 2.0
+    return (loose / REACH + sqrt(loose)) / float(histogram.cumulative[other, -1])
+
+
+def _over_all(above: Estimate, allowed: Crossing) -> Estimate:
+    """The rate with an interval that holds it at all thresholds that noise allows.
+
+    Chance moves the threshold as noise does.
+    """
+    value = min(max(above.value, allowed.low), allowed.high)
+    reach = max(allowed.high - value, value - allowed.low)
+    noise_sd = max(above.noise_sd, reach / REACH)
+    return replace(
+        above,
+        value=value,
+        noise_sd=noise_sd,
+        sampling_sd=above.sampling_sd * noise_sd / above.noise_sd,
+    )
+
+
+def _why_anywhere(fixed: int, share: float, allowed: Crossing) -> NotEnoughData:
+    """Why there is no rate: noise allows nearly all thresholds."""
+    wanted = share if fixed else 1.0 - share
+    low, high = (1.0 - allowed.high, 1.0 - allowed.low) if fixed else (allowed.low, allowed.high)
+    return NotEnoughData(
+        reason=f"the threshold with a {_RATES[fixed]} of {wanted:.3g} must stand clear of the "
+        f"privacy noise; it may lie where the {_RATES[1 - fixed]} is {low:.2g} or {high:.2g}. "
+        "Gather reports from more clients, or of a larger epsilon."
     )
 
 

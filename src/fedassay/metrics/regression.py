@@ -7,19 +7,24 @@ from math import inf, sqrt
 
 import numpy as np
 
-from fedassay.estimate import Estimate, NotEnoughData
+from fedassay.estimate import FINER, REACH, Estimate, NotEnoughData, TooCoarse
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.crowding import crowded_sums
-from fedassay.metrics.delta_method import CLEAR_OF_NOISE, counts_estimate
+from fedassay.metrics.delta_method import counts_estimate
 from fedassay.metrics.log_odds import PiecedHistogram, log_odds
 from fedassay.metrics.logistic import LogisticFit, fit_logistic, probabilities
+from fedassay.metrics.placements import Placement, at_ends, crowded
 
 _LABELS = np.array([0.0, 1.0])[:, None, None]
 _COARSE = 1.0 / 3.0
 _BEYOND = 1.25
 _ROUNDS = 4
 _SETTLED = 1.001
+CELLS_RUN_OFF = (
+    "the grid is too coarse for these scores: where they lie inside its cells decides whether the "
+    f"logistic curve has a most likely place. {FINER}"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,12 +79,15 @@ class Regression:
 
     def estimate(self, index: int) -> Estimate:
         """One parameter, with its errors."""
+        binning_sd = self._binning_sd(index)
+        if not binning_sd < inf:
+            return TooCoarse(reason=CELLS_RUN_OFF)
         return counts_estimate(
             self.histogram,
             float(self.fit.parameters[index]),
             self.gradients[index],
             binning_bound=self._bound(index),
-            binning_sd=self._binning_sd(index),
+            binning_sd=binning_sd,
         )
 
     @cached_property
@@ -112,7 +120,7 @@ class Regression:
     def _binning_sd(self, index: int) -> float:
         """The likely error: scores by chance within buckets, spikes, crowds, a third of the bend.
 
-        A spike in the first or last bucket is likely one of scores that are exactly 0 or 1.
+        What towers in the first or last bucket may have scores that are exactly 0 or 1.
         """
         counts, spikes = np.maximum(self.histogram.counts, 0.0), self.histogram.spikes
         mean = self._mean_influence[index]
@@ -120,23 +128,36 @@ class Regression:
         between = (self.influence[index] - mean[..., None]) ** 2
         even = np.diff(self.pieced.cuts, axis=1)
         variance = ((within + between) * even).sum(axis=-1)
-        at_ends = self._at_cuts[index][:, [0, -1], [0, -1]]
-        furthest = np.abs(at_ends - mean[:, [0, -1]]) * self._end_spikes
         loose = float(((counts + spikes**2) * variance).sum())
         wide = self.pieced.doubt(self.influence[index])
-        crowded = crowded_sums(self.histogram, lambda s: self._moved(log_odds(s))[index], mean)
-        loose += float(furthest.sum()) ** 2 + wide**2 + float((crowded**2).sum())
+        # Tied scores are often round, and so are edges: all may lie at the same side.
+        sides = self._at_cuts[index][:, 1:-1, [0, -1]] - mean[:, 1:-1, None]
+        ties = self.histogram.ties[:, 1:-1, None]
+        aligned = float(np.abs((ties * sides).sum(axis=(0, 1))).max()) / REACH
+        beside = crowded_sums(self.histogram, lambda s: self._moved(log_odds(s))[index], mean)
+        crowds = max(self._moved_by(self._crowded, index) ** 2, float((beside**2).sum()))
+        towers = max((self._moved_by(each, index) for each in self._at_ends), default=0.0) / REACH
+        loose += wide**2 + aligned**2 + crowds + towers**2
         return sqrt(loose) + _COARSE * abs(self._bend(index))
 
     @cached_property
-    def _end_spikes(self) -> FloatArray:
-        """Spikes of the first and last bucket, as far as they are clear of noise, label x end."""
-        spikes: FloatArray = self.histogram.spikes[:, [0, -1]].copy()
-        for label, end in np.ndindex(2, 2):
-            alone = np.zeros_like(self.histogram.counts)
-            alone[label, -end] = 1.0
-            spikes[label, end] -= CLEAR_OF_NOISE * sqrt(self.histogram.noise.variance(alone))
-        return np.maximum(spikes, 0.0)
+    def _crowded(self) -> LogisticFit | NotEnoughData:
+        """The regression if rows crowd to the denser sides of their buckets."""
+        return self._placed(crowded(self.pieced))
+
+    @cached_property
+    def _at_ends(self) -> list[LogisticFit | NotEnoughData]:
+        """The regressions if what towers next to 0 or 1 has exactly these scores."""
+        return [self._placed(each) for each in at_ends(self.pieced)]
+
+    def _placed(self, placement: Placement) -> LogisticFit | NotEnoughData:
+        return self.model.fit(placement.flat_odds, placement.flat_counts)
+
+    def _moved_by(self, other: LogisticFit | NotEnoughData, index: int) -> float:
+        """How far another guess at where rows lie takes a parameter; anywhere, if it runs off."""
+        if isinstance(other, NotEnoughData):
+            return inf
+        return abs(float(other.parameters[index] - self.fit.parameters[index]))
 
     def _bend(self, index: int) -> float:
         """How far the parameter is from that of scores evenly spread in their buckets."""

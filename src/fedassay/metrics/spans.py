@@ -11,6 +11,7 @@ from math import hypot, inf, sqrt
 
 import numpy as np
 
+from fedassay.estimate import REACH
 from fedassay.examples import FloatArray, IntArray
 from fedassay.histogram import FEWEST_TIED, ScoreHistogram
 from fedassay.metrics.range_noise import FEW, RangeNoise, cell_noise_sd, range_noise
@@ -71,6 +72,33 @@ def spans(histogram: ScoreHistogram) -> Spans:
     elsewhere = np.maximum(counts.sum() - counts.sum(axis=0), _TINY)
     tied_elsewhere = (tied.sum() - tied.sum(axis=0)) / elsewhere
     return Spans(openness, counts - tied + noise_sd, np.clip(tied_elsewhere, 0.0, 1.0))
+
+
+def openness_of_one_class(histogram: ScoreHistogram) -> FloatArray:
+    """Every bucket's openness where one class stands clear of the noise, and the other may be none.
+
+    Buckets are taken together until either class is clear; what noise hides of the other is as
+    large as it. Where one class ends, `spans` has no group with both, and knows nothing.
+
+    >>> even = ScoreHistogram(np.array([0.0, 0.5, 1.0]), np.full((2, 2), 100.0))
+    >>> openness_of_one_class(even).tolist()
+    [0.0, 0.0]
+    """
+    noise, starts = range_noise(histogram), [0]
+    for bucket in range(1, histogram.buckets + 1):
+        here = (starts[-1], bucket)
+        sums = histogram.counts[:, here[0] : bucket].sum(axis=1).tolist()
+        if any(noise.is_clear(each, label, *here) for label, each in enumerate(sums)):
+            starts.append(bucket)
+    if len(starts) > 1:
+        starts.pop()
+    sizes = np.diff(np.append(starts, histogram.buckets))
+    hidden = [
+        [noise.sd(label, start, start + size) for start, size in zip(starts, sizes, strict=True)]
+        for label in (0, 1)
+    ]
+    grouped = np.maximum(np.add.reduceat(histogram.counts, starts, axis=1), hidden)
+    return np.repeat(_openness(grouped), sizes)
 
 
 def possible_pairs(histogram: ScoreHistogram) -> float:
@@ -192,12 +220,56 @@ def possible_below(
     """
     own = np.maximum(histogram.counts[:, bucket], 0.0)
     width = float(histogram.widths[bucket])
-    rooms = []
+    noise, rooms = range_noise(histogram), []
+    towers = _is_tower(histogram.counts.sum(axis=0), histogram, bucket)
     for label, below in enumerate(np.clip(inside, 0.0, own)):
         sides = [_density(histogram, label, bucket, step) for step in (-1, 1)]
         beside = [None if each is None else each * width for each in sides]
-        rooms.append(_room(float(own[label]), beside, part, float(below)))
+        room = _room(float(own[label]), beside, part, float(below))
+        # Classes share their scores: one that noise hides is where both together are.
+        count = float(histogram.counts[label, bucket])
+        is_hidden = not noise.is_clear(count, label, bucket, bucket + 1)
+        if towers and (is_hidden or _is_tower(histogram.counts[label], histogram, bucket)):
+            whole = max(float(below), float(own[label] - below))
+            room = max(room, whole + REACH * noise.sd(label, bucket, bucket + 1))
+        rooms.append(room)
     return np.array(rooms)
+
+
+def possible_lumps(histogram: ScoreHistogram, bucket: int, inside: FloatArray) -> FloatArray:
+    """How far lumps may take the counts below a point inside a bucket, as standard deviations.
+
+    Of few buckets that look smooth, another may not be. A bucket with a share s of a class is as
+    one of 1/s, and no more than there are; of k that showed no lump the next has one with a
+    chance of 1 / (k + 2), by Laplace's rule of succession. Then all of it may lie on one side.
+    Counts that noise hides are as large as it. Exact counts come in so many buckets that lumps
+    show, and have none here.
+
+    >>> from fedassay.noise import DenseNoise
+    >>> counts, noise = np.full((2, 4), 100.0), DenseNoise(1e-9 * np.eye(8))
+    >>> even = ScoreHistogram(np.arange(5) / 4, counts, noise)
+    >>> possible_lumps(even, 1, np.array([50.0, 50.0])).round(1).tolist()  # root of 1/6
+    [20.4, 20.4]
+    """
+    if histogram.noise.is_zero:
+        return np.zeros(2)
+    noise = [range_noise(histogram).sd(label, bucket, bucket + 1) for label in (0, 1)]
+    own = np.maximum(histogram.counts[:, bucket], 0.0) + noise
+    total = np.maximum(histogram.cumulative[:, -1], own)
+    share = np.divide(own, total, out=np.zeros(2), where=total > 0.0)
+    below = np.clip(inside, 0.0, own)
+    share = np.maximum(share, 1.0 / histogram.buckets)
+    lumps: FloatArray = np.sqrt(share / (1.0 + 2.0 * share)) * np.maximum(below, own - below)
+    return lumps
+
+
+def _is_tower(rows: FloatArray, histogram: ScoreHistogram, bucket: int) -> bool:
+    """Whether most rows of a bucket are more than its neighbours explain, clear of the noise."""
+    density = np.maximum(rows, 0.0) / histogram.widths
+    beside = float(np.pad(density, 1)[[bucket, bucket + 2]].max())
+    spike = float(rows[bucket] - 2.0 * beside * histogram.widths[bucket])
+    noise_sd = hypot(*(range_noise(histogram).sd(label, bucket, bucket + 1) for label in (0, 1)))
+    return spike > 0.5 * rows[bucket] and spike >= FEWEST_TIED + _CLEAR * noise_sd
 
 
 def _room(own: float, beside: list[float | None], part: float, below: float) -> float:

@@ -1,12 +1,12 @@
 """Precision, recall, accuracy and their kin at any threshold chosen at query time."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import hypot, inf, isnan, nan, sqrt
 from operator import itemgetter
 
 from fedassay.errors import SettingInvalid
-from fedassay.estimate import REACH, Estimate, Shape, unless_too_coarse
+from fedassay.estimate import REACH, Estimate, NotEnoughData, Shape, unless_too_coarse
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.confusion import (
     Confusion,
@@ -231,7 +231,7 @@ def from_confusion(
         noise_sd=_noise_sd(at, slope),
         sampling_sd=sqrt(variance),
         binning_bound=max(_distance(centre, corner) for corner in corners),
-        binning_sd=_binning_sd(at, value, moves),
+        binning_sd=_binning_sd(at, at.spread, value, moves),
         shape=kind.shape,
         trials=kind.trials,
     )
@@ -239,25 +239,34 @@ def from_confusion(
     span = 2.0 * abs(centre) if kind.shape is Shape.LOG else kind.span
     # At 0 all examples are above, or nearly: no finer cell would say more.
     span = inf if at.threshold == 0.0 else span
-    return unless_too_coarse(estimate, f"the figure at {at.threshold:.4g}", span)
+    found = unless_too_coarse(estimate, f"the figure at {at.threshold:.4g}", span)
+    if isinstance(found, NotEnoughData):
+        return found
+    return replace(found, binning_sd=_binning_sd(at, at.hidden, value, moves))
 
 
 def _binning_sd(
-    at: Confusion, value: Callable[[ConfusionCounts], float], moves: tuple[float, float]
+    at: Confusion,
+    spread: tuple[float, float],
+    value: Callable[[ConfusionCounts], float],
+    moves: tuple[float, float],
 ) -> float:
     """The standard deviation of a figure from where scores lie inside a bucket.
 
     Either class may lie higher or lower there, each for itself or both together. A ratio bends,
     and its slope says too little: it is read at both ends of what is likely.
     """
-    if at.spread == (0.0, 0.0):
+    if spread == (0.0, 0.0):
         return 0.0
-    slopes = [move * spread for move, spread in zip(moves, at.spread, strict=True)]
+    slopes = [move * each for move, each in zip(moves, spread, strict=True)]
     ways = [(1.0, 0.0), (0.0, 1.0), (1.0, 1.0)]
     each = [
         max(
             abs(way[0] * slopes[0] + way[1] * slopes[1]),
-            *(_moved(at, value, (side * way[0], side * way[1])) for side in (-1.0, 1.0)),
+            *(
+                _moved(at, value, (side * way[0] * spread[0], side * way[1] * spread[1]))
+                for side in (-1.0, 1.0)
+            ),
         )
         for way in ways
     ]
@@ -265,15 +274,15 @@ def _binning_sd(
 
 
 def _moved(
-    at: Confusion, value: Callable[[ConfusionCounts], float], ways: tuple[float, float]
+    at: Confusion, value: Callable[[ConfusionCounts], float], sds: tuple[float, float]
 ) -> float:
     """How far a figure goes with each class at the end of what is likely, over 1.96."""
     ends = []
-    for label, way in enumerate(ways):
+    for label, sd in enumerate(sds):
         low, high = at.lowest[label], at.highest[label]
         count, spare = at.counts[1 - label], _TAIL * (high - low)
-        end = min(max(count + way * REACH * at.spread[label], low + spare), high - spare)
-        ends.append(end if way else count)
+        end = min(max(count + REACH * sd, low + spare), high - spare)
+        ends.append(end if sd else count)
     there = value(_at_corner(at, ends[0], ends[1]))
     return 0.0 if isnan(there) else abs(there - value(at.counts)) / REACH
 

@@ -16,6 +16,7 @@ import numpy as np
 from fedassay.estimate import REACH, Estimate, NotEnoughData, Shape
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.crowding import crowded_sums
 from fedassay.metrics.delta_method import (
     counts_estimate,
     why_one_class,
@@ -104,11 +105,21 @@ def oe_ratio(histogram: ScoreHistogram) -> Estimate:
     gradient = _oe_gradient(histogram, slopes, expected)
     counts = np.maximum(histogram.counts, 0.0)
     bend = abs(expected - float((middle * histogram.counts).sum()))
-    loose = float(((counts + histogram.spikes**2) * np.diff(histogram.edges) ** 2).sum() / 12.0)
-    loose = hypot(sqrt(loose), pieced.doubt(pieced.scores)) + bend / 3.0
+    widths = np.diff(histogram.edges)
+    loose = float(((counts + histogram.spikes**2) * widths**2).sum() / 12.0)
+    # Tied scores are often round, and so are edges: all may lie at the same side of their buckets.
+    aligned = float((histogram.ties * widths / 2.0).sum()) / REACH
+    crowded = crowded_sums(
+        histogram,
+        lambda scores: np.stack([scores, scores]),
+        pieced.mean(np.broadcast_to(pieced.scores, (2, *pieced.scores.shape))),
+    )
+    loose = hypot(sqrt(loose), pieced.doubt(pieced.scores), aligned, *crowded.ravel()) + bend / 3.0
     low, high = (float((counts * at).sum()) for at in (histogram.edges[:-1], histogram.edges[1:]))
-    # A ratio bends: what is likely is read where its denominator is least.
-    least = max(expected - REACH * loose, low, expected * _LEAST)
+    # A ratio bends: what is likely is read where its denominator is least. Counts below 0 count
+    # as such: noise cancels, and without them the least might be more than what is expected.
+    lowest = float((histogram.counts * histogram.edges[:-1]).sum())
+    least = max(expected - REACH * loose, lowest, expected * _LEAST)
     return counts_estimate(
         histogram,
         value,

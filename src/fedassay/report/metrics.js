@@ -1,7 +1,7 @@
 "use strict";
 // Figures at a threshold with their 95 % intervals, as fedassay's metrics give them: what
 // metrics/thresholds.py, clinical_thresholds.py, net_benefit.py and estimate.py say in Python.
-// A confusion is { counts: [tp, fp, fn, tn], noise: 4 x 4 or null, spread, lowest, highest: [negatives,
+// A confusion is { counts: [tp, fp, fn, tn], noise: 4 x 4 or null, spread, hidden, lowest, highest: [negatives,
 // positives] above the threshold, threshold, z, clear }. An estimate is { value, low, high } or { value: null, why }.
 const fedassayMetrics = (() => {
   const SPECK = 1e-9;
@@ -30,6 +30,7 @@ const fedassayMetrics = (() => {
       counts: [positives - fn, negatives - tn, fn, tn],
       noise,
       spread: [data.spread[0][index], data.spread[1][index]],
+      hidden: [data.hidden[0][index], data.hidden[1][index]],
       lowest: [data.lowest[0][index], data.lowest[1][index]],
       highest: [data.highest[0][index], data.highest[1][index]],
       threshold: data.thresholds[index],
@@ -52,13 +53,12 @@ const fedassayMetrics = (() => {
   }
 
   // How far a figure goes with each class at the end of what is likely, over 1.96.
-  function moved(at, value, ways) {
+  function moved(at, value, sds) {
     const [tp, fp, fn, tn] = at.counts;
     const ends = [fp, tp].map((count, label) => {
-      const way = ways[label];
-      if (way === 0) return count;
+      if (sds[label] === 0) return count;
       const spare = TAIL * (at.highest[label] - at.lowest[label]);
-      const end = Math.max(count + way * at.z * at.spread[label], at.lowest[label] + spare);
+      const end = Math.max(count + at.z * sds[label], at.lowest[label] + spare);
       return Math.min(end, at.highest[label] - spare);
     });
     const there = value([ends[1], ends[0], fn + tp - ends[1], tn + fp - ends[0]]);
@@ -67,13 +67,13 @@ const fedassayMetrics = (() => {
 
   // Either class may lie higher or lower inside a bucket, each for itself or both together; a
   // ratio bends, so that it is read at both ends of what is likely.
-  function binningSd(at, value, moves) {
-    if (at.spread[0] === 0 && at.spread[1] === 0) return 0;
-    const slopes = moves.map((move, label) => move * at.spread[label]);
+  function binningSd(at, spread, value, moves) {
+    if (spread[0] === 0 && spread[1] === 0) return 0;
+    const slopes = moves.map((move, label) => move * spread[label]);
     const each = [[1, 0], [0, 1], [1, 1]].map((way) =>
       Math.max(
         Math.abs(dot(way, slopes)),
-        ...[-1, 1].map((side) => moved(at, value, [side * way[0], side * way[1]])),
+        ...[-1, 1].map((side) => moved(at, value, way.map((w, label) => side * w * spread[label]))),
       ),
     );
     return Math.max(Math.hypot(each[0], each[1]), each[2]);
@@ -84,11 +84,12 @@ const fedassayMetrics = (() => {
     const mean = dot(at.counts, slope);
     const square = at.counts.reduce((sum, count, i) => sum + count * slope[i] * slope[i], 0);
     const variance = total > 0 ? Math.max(square - (mean * mean) / total, 0) : 0;
-    const binning = binningSd(at, value, [slope[1] - slope[3], slope[0] - slope[2]]);
+    const moves = [slope[1] - slope[3], slope[0] - slope[2]];
+    const seen = binningSd(at, at.spread, value, moves);
     const noise = noiseSd(at, slope);
     const centre = value(at.counts);
     const span = at.threshold === 0 ? Infinity : kind.span;
-    if (at.z * binning > span / 3 && binning > 2 * noise) {
+    if (at.z * seen > span / 3 && seen > 2 * noise) {
       return {
         value: null,
         kind: COARSE,
@@ -96,6 +97,7 @@ const fedassayMetrics = (() => {
       };
     }
     const sampling = Math.max(Math.sqrt(variance), kind.least ?? 0);
+    const binning = binningSd(at, at.hidden, value, moves);
     return interval(centre, { sampling, rest: noise * noise + binning * binning }, kind, at.z);
   }
 

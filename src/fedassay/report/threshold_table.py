@@ -39,6 +39,8 @@ class ThresholdTable:
     """Negatives and positives at or below each threshold, label x threshold."""
     spread: FloatArray
     """Standard deviations of those from binning, label x threshold."""
+    hidden: FloatArray
+    """The same with lumps that no bucket has shown."""
     lowest: FloatArray
     """Fewest that can lie above each threshold, wherever they lie in its bucket; and most."""
     highest: FloatArray
@@ -54,6 +56,7 @@ class ThresholdTable:
             "totals": _numbers(self.totals, 17),
             "below": [_numbers(row, 17) for row in self.below],
             "spread": [_numbers(row) for row in self.spread],
+            "hidden": [_numbers(row) for row in self.hidden],
             "lowest": [_numbers(row) for row in self.lowest],
             "highest": [_numbers(row) for row in self.highest],
             "noise": None if self.noise is None else [_numbers(row) for row in self.noise],
@@ -65,12 +68,13 @@ def threshold_table(histogram: ScoreHistogram, wanted: Sequence[float]) -> Thres
     kept = _some(sorted(set(wanted)), MOST_WANTED)
     thresholds = offered_thresholds(histogram, kept)
     below, spread, noise = [], [], []
-    lowest, highest = [], []
+    hidden, lowest, highest = [], [], []
     for threshold in thresholds:
         at = confusion(histogram, threshold)
         _, _, fn, tn = at.counts
         below.append((tn, fn))
         spread.append(at.spread)
+        hidden.append(at.hidden)
         lowest.append(at.lowest)
         highest.append(at.highest)
         if not histogram.noise.is_zero:
@@ -82,6 +86,7 @@ def threshold_table(histogram: ScoreHistogram, wanted: Sequence[float]) -> Thres
         totals=histogram.cumulative[:, -1],
         below=np.array(below).T,
         spread=np.array(spread).T,
+        hidden=np.array(hidden).T,
         lowest=np.array(lowest).T,
         highest=np.array(highest).T,
         noise=np.array(noise) if noise else None,
