@@ -5,12 +5,13 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from fedassay import Estimate, Grid, ScoreHistogram
+from fedassay import Estimate, Grid, NotEnoughData, ScoreHistogram
 from fedassay.metrics import e50, e90, emax, ici
 from fedassay.metrics.calibration_curve import calibration_curve, fit_gaps, hats, place_nodes
 from fedassay.metrics.gap_law import GapFigure, spread_normals
 from fedassay.metrics.log_odds import in_pieces
 from fedassay.metrics.multiples import Multiple
+from fedassay.noise import DenseNoise
 from tests.oracles import calibration_gaps, half_and_half_quantiles, rare
 from tests.tables import Table
 from tests.unit.test_delta_method import UnitNoise
@@ -175,3 +176,31 @@ def test_figures_without_a_law_of_their_own_have_normal_intervals(figure: Estima
 def test_log_odds_of_buckets_within_0_and_1_reach_to_their_edges() -> None:
     inside = in_pieces(ScoreHistogram(np.array([0.2, 0.5, 0.8]), np.ones((2, 2))))
     assert inside.likely_ends[[0, -1], [0, -1]] == pytest.approx([np.log(0.25), np.log(4.0)])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_scores_that_crowd_in_the_last_cell_are_in_the_interval(seed: int) -> None:
+    """0.9 % positives around 0.004; the last cell reaches from 0.002 to 1."""
+    generator = np.random.default_rng(seed)
+    labels = (generator.random(60_000) < 0.009).astype(np.int64)
+    odds = 1.1 * generator.normal(size=60_000) + 3.6 * labels
+    table = Table(labels, np.minimum(1e-4 * np.exp(odds), 1.0))
+    edges = np.array([0.0, 3e-5, 6e-5, 1e-4, 2e-4, 4e-4, 1e-3, 2e-3, 1.0])
+    counts = np.stack([np.histogram(table.scores[labels == each], edges)[0] for each in (0, 1)])
+    noisy = counts + 5.0 * generator.normal(size=counts.shape)
+    found = ici(ScoreHistogram(edges, noisy, DenseNoise(25.0 * np.eye(16))))
+    assert of_rows(table)["ici"] in found.interval(population=False)
+
+
+def test_quantiles_of_a_curve_that_noise_has_flattened_are_not_told() -> None:
+    edges, share = np.arange(41) / 40, np.linspace(0.02, 0.9, 40)
+    counts = 500.0 * np.stack([1.0 - share, share])
+    loud = ScoreHistogram(edges, counts, DenseNoise(300.0**2 * np.eye(80)))
+    curve = calibration_curve(loud)
+    assert not isinstance(curve, NotEnoughData)
+    assert 1 < curve.asked < 8
+    for figure in (e50, e90, emax):
+        found = figure(loud)
+        assert isinstance(found, NotEnoughData)
+        assert "bends less than that of the rows" in str(found)
+    assert ici(loud).is_available == (curve.asked >= 4)

@@ -18,6 +18,7 @@ import numpy as np
 from fedassay.estimate import NotEnoughData
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.crowding import crowded_sums
 from fedassay.metrics.delta_method import CLEAR_OF_NOISE, why_one_class
 from fedassay.metrics.log_odds import PiecedHistogram, in_pieces
 
@@ -97,6 +98,8 @@ class CalibrationCurve:
     features: FloatArray
     """Hats at every piece, node x (bucket x piece)."""
     gaps: FloatArray
+    asked: int = NODES
+    """How many nodes there are but for equal ones; fewer than usual where noise hides the rest."""
 
     @property
     def histogram(self) -> ScoreHistogram:
@@ -151,6 +154,9 @@ class CalibrationCurve:
         loose = np.maximum(histogram.counts, 0.0) + histogram.spikes**2
         variance = loose.sum(axis=0) * np.diff(histogram.edges) ** 2 / 12.0
         variance = variance + self.pieced.doubts(self.pieced.scores) ** 2
+        means = self.pieced.mean(np.broadcast_to(self.pieced.scores, self.pieced.counts.shape))
+        crowded = crowded_sums(histogram, lambda scores: np.stack([scores, scores]), means)
+        variance = variance + crowded.sum(axis=0) ** 2
         moved = self._inverse @ self._of_buckets
         covariance: FloatArray = (moved * variance) @ moved.T
         return covariance
@@ -193,7 +199,7 @@ def calibration_curve(histogram: ScoreHistogram) -> CalibrationCurve | NotEnough
         features = hats(scores, nodes)
         gaps = fit_gaps(features, scores, pieced.counts.reshape(2, -1))
         if gaps is not None and _is_clear(pieced, features):
-            return CalibrationCurve(pieced, nodes, features, gaps)
+            return CalibrationCurve(pieced, nodes, features, gaps, wanted)
     return NotEnoughData(
         reason="a calibration curve needs a stretch of scores whose examples stand clear of the "
         "privacy noise; there is none. Gather reports from more clients, or use a larger epsilon."

@@ -5,6 +5,8 @@ mean (the integrated calibration index of Austin and Steyerberg 2019), its media
 percentile, and its largest value. Noise only ever adds to them. What privacy noise alone would
 have added is taken off; what sampling adds is not, as in other software, so that exact counts
 give the figure of the rows. The interval knows of both, and begins at 0 where all may be noise.
+Where noise leaves a curve with fewer nodes, quantiles and the largest value are of another curve
+than that of the rows, and not told.
 """
 
 from functools import lru_cache
@@ -15,11 +17,13 @@ import numpy as np
 from fedassay.estimate import Estimate, NotEnoughData
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
-from fedassay.metrics.calibration_curve import CalibrationCurve, calibration_curve
+from fedassay.metrics.calibration_curve import NODES, CalibrationCurve, calibration_curve
 from fedassay.metrics.delta_method import sampling_variance
 from fedassay.metrics.gap_law import Figure, GapFigure, GapLaw, figure_of
 
 _GROUPS = 48
+# A mean hardly feels that a curve has half of its nodes; quantiles and a maximum are others then.
+_FEWEST = {Figure.MEAN: NODES // 2, Figure.HALF: NODES, Figure.MOST: NODES, Figure.LARGEST: NODES}
 
 
 def ici(histogram: ScoreHistogram) -> Estimate:
@@ -66,6 +70,12 @@ def _estimate(histogram: ScoreHistogram, figure: Figure) -> Estimate:
     curve = calibration_curve(histogram)
     if isinstance(curve, NotEnoughData):
         return curve
+    if not histogram.noise.is_zero and curve.asked < _FEWEST[figure]:
+        return NotEnoughData(
+            reason=f"a calibration curve with {_FEWEST[figure]} nodes must stand clear of the "
+            f"privacy noise; one with {curve.asked} does, which bends less than that of the rows. "
+            "Gather reports from more clients, or use a larger epsilon."
+        )
     sizes = _gap_sizes(curve)
     plain = figure_of(sizes, curve.sizes, figure)
     law = _law(curve, figure, plain, sizes)
