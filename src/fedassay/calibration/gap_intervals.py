@@ -151,7 +151,7 @@ class NilLaw:
         """Sums that were seen as standard normal figures.
 
         >>> NilLaw.of(np.eye(20)).scores(np.array([10.0, 15.7, 30.0])).round(1).tolist()
-        [-2.0, -0.0, 3.2]
+        [-2.5, -0.0, 4.2]
         """
         with needed_for("intervals of calibration errors"):
             from scipy.special import gammainc, gammaincc, ndtri
