@@ -55,3 +55,19 @@ def test_where_one_class_ends_in_noise_its_bucket_is_open() -> None:
     assert openness_of_one_class(noisy)[2] > 0.8
     # In that bucket all negatives may lie before all positives, at 0.918; at its ends it is 0.756.
     assert metrics.ks(noisy).interval(population=False).high > 0.9
+
+
+def test_after_two_surveys_the_largest_gap_is_that_of_the_cells() -> None:
+    """Leaves in fours, whose noise of 400 cancels in each cell; 2,000 positives are in all."""
+    generator = np.random.default_rng(3)
+    middle = (np.arange(40) + 0.5) / 40
+    shapes = np.exp(-0.5 * ((middle - [[0.35], [0.6]]) / [[0.18], [0.2]]) ** 2)
+    counts = shapes / shapes.sum(axis=1, keepdims=True) * [[20_000.0], [2_000.0]]
+    leaf = np.eye(4) - 0.25
+    noise = DenseNoise((0.25 + 160_000.0 * np.kron(np.eye(20), leaf)).astype(np.float64))
+    off = 400.0 * (generator.standard_normal((2, 10, 4)) @ leaf).reshape(2, 40)
+    edges = np.arange(41) / 40
+    found = metrics.ks(ScoreHistogram(edges, counts + off, noise, cells=np.arange(0, 41, 4)))
+    exact = metrics.ks(ScoreHistogram(edges, counts)).value
+    assert found.value == pytest.approx(exact, abs=0.03)
+    assert found.noise_sd < 0.01

@@ -114,7 +114,7 @@ def ks(histogram: ScoreHistogram) -> Estimate:
     bias = noise_sd = 0.0
     if not histogram.noise.is_zero:
         # The largest of many noisy gaps is larger than the largest gap.
-        histogram = few_buckets(histogram)
+        histogram = few_buckets(histogram.by_cells())
         bias, noise_sd = bias_and_spread(histogram, _largest_gap)
     P, N = histogram.total_positives, histogram.total_negatives
     gap = histogram.cumulative[0] / N - histogram.cumulative[1] / P
