@@ -148,6 +148,15 @@ def test_of_a_class_by_itself_chance_puts_nobody_at_the_very_end(seed: int) -> N
     assert log_loss(labels, scores) in metrics.log_loss(histogram).interval(population=False)
 
 
+def test_a_few_more_than_expected_in_an_end_bucket_are_chance() -> None:
+    """A hundred negatives in each bucket: 15 more are within three deviations, 100 are not."""
+    for more, least, most in ((0.0, 3.07, 3.09), (15.0, 3.07, 3.09), (100.0, 15.0, 25.0)):
+        counts = np.stack([np.full(8, 100.0), np.full(8, 5.0)])
+        counts[0, 0] += more
+        end = end_loss(ScoreHistogram(np.arange(9) / 8, counts), 1)
+        assert least < end.likely + end.room < most
+
+
 def test_a_class_that_is_seen_in_the_end_bucket_alone_may_be_at_the_very_end() -> None:
     """All negatives below 1/8, some positives among them: whether at 0.1 or at 1e-9 nobody saw."""
     counts = np.zeros((2, 8))
