@@ -71,3 +71,22 @@ def test_after_two_surveys_the_largest_gap_is_that_of_the_cells() -> None:
     exact = metrics.ks(ScoreHistogram(edges, counts)).value
     assert found.value == pytest.approx(exact, abs=0.03)
     assert found.noise_sd < 0.01
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rounded_scores_at_one_side_of_merged_buckets_are_in_the_interval(seed: int) -> None:
+    """Ranks in hundredths of a rare event: low ones are published three or more together."""
+    generator = np.random.default_rng(seed)
+    scores = np.floor(100.0 * generator.random(60_000)) / 100.0
+    labels = (generator.random(60_000) < 0.05 * scores**1.5).astype(np.int64)
+    wide = [0.1, *(i / 100 for i in range(13, 60, 3))]
+    narrow = np.ravel([[i / 100 - 1e-4, i / 100] for i in range(60, 100)])
+    histogram = ScoreHistogram.from_scores(
+        labels, scores, grid=Grid.explicit([0.0, *wide, *narrow, 1.0])
+    )
+    for metric, exact in ((metrics.brier, brier_score_loss), (metrics.log_loss, log_loss)):
+        value = exact(labels, np.clip(scores, 2**-52, 1 - 2**-52))
+        estimate = metric(histogram)
+        assert abs(estimate.value - value) > 5e-4  # the guess alone is far off
+        assert value in estimate.interval(population=False)
+        assert estimate.binning_sd < 0.02 * value

@@ -30,6 +30,8 @@ _PARTS = 8
 # What is possible at the ends lies so many standard deviations away.
 _ROOM = 1.5
 _EVERYBODY, _POSITIVES = (1.0, 1.0), (0.0, 1.0)
+# A higher score costs negatives more, and positives less.
+_SIDES = np.array([[1.0], [-1.0]])
 
 
 def brier(histogram: ScoreHistogram) -> Estimate:
@@ -257,7 +259,10 @@ def _mean_loss(
     crowded = counted * crowded_sums(histogram, loss.at, guessed)
     for place in contradicted:
         crowded[place] = 0.0
-    loose = chance + spikes.sum() + (crowded**2).sum()
+    # Tied scores are often round, and so are edges: all may lie at the same side of their buckets.
+    sides = counts * _SIDES * np.minimum(over.high - over.low, 1.0) / 2.0
+    aligned = float((sides * spans(histogram).tied_elsewhere).sum()) / REACH
+    loose = chance + spikes.sum() + (crowded**2).sum() + aligned**2
     open_at = [
         of[place[0]] * (max(float(histogram.counts[place]), 0.0) + noise_sd) * end.room
         for place, end in contradicted.items()
