@@ -38,6 +38,9 @@ PLANNED = 0.965
 _SMALLEST_EPSILON = Fraction(1, 1000)
 _LARGEST_EPSILON = CEILING
 _ROUNDS = 6
+# Where the chosen survey could not do with any number, another may be chosen of so many times it.
+_LARGER = 1.25
+_HARDLY = 0.05
 _SETTLED = 0.01
 _NEARLY = 0.002
 _MANY = 1e9
@@ -218,15 +221,36 @@ def _smallest(
             break
     if best == inf:
         return None
-    # The survey that will be handed out was chosen with more care: it must do, too.
-    number = within.rounded_up(best)
+    return _handed_out(with_number, misses, enough, best, within)
+
+
+def _handed_out(
+    with_number: Callable[[float], SurveyRequest],
+    misses: Callable[[SurveyDesign, float], bool],
+    enough: Callable[[SurveyDesign, float], float],
+    best: float,
+    within: _Range,
+) -> float | None:
+    """The number for which the survey that will be handed out, chosen with more care, does too."""
+    number, too_few = within.rounded_up(best), inf
     for _ in range(_ROUNDS):
         shape = design_survey(with_number(number))
         if not misses(shape, number):
             break
-        if misses(shape, within.largest):
+        if not misses(shape, within.largest):
+            number = within.rounded_up(enough(shape, number))
+        elif number == within.largest:
             return None
-        number = within.rounded_up(enough(shape, number))
+        else:  # chosen for another figure; of a larger number the survey has another shape
+            too_few, number = number, within.rounded_up(_LARGER * number)
+    while number > too_few * (1.0 + _HARDLY):
+        middle = within.rounded_up(sqrt(too_few * number))
+        if middle >= number:
+            break
+        if misses(design_survey(with_number(middle)), middle):
+            too_few = middle
+        else:
+            number = middle
     return number
 
 
