@@ -128,7 +128,7 @@ class Estimate:
             half = z * sqrt(rest + self.sampling_sd**2 if population else rest)
             factor = exp(min(half / self.value, _LARGEST_EXPONENT))
             # A ratio that noise alone may have lifted from 0 may be 0, which no logarithm reaches.
-            is_clear = z * sqrt(rest) < self.value
+            is_clear = z * self.noise_sd < self.value
             low = self.value / factor if is_clear else self.value - half
             return Interval(low, self.value * factor)
         if not population:

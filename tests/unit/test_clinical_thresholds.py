@@ -106,5 +106,9 @@ def test_a_ratio_that_noise_may_have_made_of_nothing_may_be_0() -> None:
     found = lr_minus(few, 0.5)
     assert 0.0 in found.interval(population=False)
     assert 0.0 in found.interval()
+    # Noise is added: where it is a third of the figure, it goes as far down as up.
+    some = ScoreHistogram(EDGES.copy(), np.array([[9000.0, 1000.0], [30.0, 1000.0]]), noise)
+    ratio = lr_minus(some, 0.5)
+    assert sum(ratio.interval(population=False)) / 2.0 == pytest.approx(ratio.value)
     many = ScoreHistogram(EDGES.copy(), np.array([[9000.0, 1000.0], [120.0, 1000.0]]), noise)
     assert lr_minus(many, 0.5).interval().low > 0.0

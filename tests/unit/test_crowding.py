@@ -131,3 +131,13 @@ def test_expected_positives_may_all_be_those_of_scores_beside_the_dense_neighbou
     found = metrics.oe_ratio(histogram)
     assert exact > 4.0 * found.value
     assert exact in found.interval(0.95, population=False)
+
+
+def test_observed_over_expected_is_read_where_its_denominator_is_least() -> None:
+    """At least 0.1 positives are expected of these rows: all at the lower edges of their cells."""
+    histogram = ScoreHistogram(
+        np.array([0.0, 0.001, 1.0]), np.array([[9000.0, 90.0], [10.0, 10.0]])
+    )
+    low, high = metrics.oe_ratio(histogram).interval(0.95, population=False)
+    assert high == pytest.approx(20.0 / 0.1)
+    assert low > 0.0

@@ -156,6 +156,9 @@ def test_a_ratio_that_noise_may_have_lifted_from_0_reaches_there(population: boo
         0.3 * exp(1.959964 * 0.2 / 0.3)
     )
     assert Estimate(0.4, noise_sd=0.2, shape=Shape.LOG).interval(population=population).low > 0.0
+    # Where rows lie in their buckets makes no ratio 0.
+    hidden = Estimate(0.4, binning_sd=9.0, shape=Shape.LOG)
+    assert hidden.interval(population=population).low > 0.0
 
 
 def test_a_ratio_of_0_has_a_plain_interval() -> None:

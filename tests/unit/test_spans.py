@@ -133,6 +133,12 @@ def test_what_towers_above_its_neighbours_may_sit_anywhere() -> None:
     assert possible_below(histogram, 1, 0.25, np.array([250.0, 12.5]))[1] < 1e-9
 
 
+def test_what_is_more_than_its_neighbours_may_lean_to_either_side() -> None:
+    """Four times as many as beside it, which is no tower yet: of 300 above, nearly all."""
+    histogram = three([100.0, 400.0, 100.0], [50.0, 50.0, 50.0])
+    assert possible_below(histogram, 1, 0.25, np.array([100.0, 12.5]))[0] >= 250.0
+
+
 def test_even_buckets_hide_nothing_below_a_threshold() -> None:
     histogram = ScoreHistogram(np.arange(9) / 8, np.full((2, 8), 500.0))
     assert possible_below(histogram, 3, 0.5, np.array([250.0, 250.0])).tolist() == [0.0, 0.0]

@@ -23,7 +23,6 @@ _CLEAR = 3.0
 _LATTICE = 3
 _APART = 0.9
 _LUMP = 0.5
-_STRANGER = 4.0
 _TINY = 1e-300
 _STEEP = 300.0
 
@@ -280,8 +279,6 @@ def _room(own: float, beside: list[float | None], part: float, below: float) -> 
     # Beyond an end nothing is known: a density that falls towards it may end at 0, one that
     # rises may be all in one place.
     beyond = inf if own > known[0] else 0.0
-    if len(known) == 1 and own > _STRANGER * known[0]:
-        beyond = known[0]  # it towers, and the one neighbour says nothing of where
     first, last = (beyond if count is None else count for count in beside)
     low, high = _envelope(own, first, last, max(part, _TINY))
     room = max(high - below, below - low, 0.0)
