@@ -219,7 +219,7 @@ def _towers(leaves: ScoreHistogram) -> IntArray:
         return np.zeros(0, np.int64)
     own = np.arange(leaves.buckets)
     held, covariance = leaves.counts.sum(axis=0), leaves.noise.of_both_labels()
-    variance = np.diag(covariance)
+    variance = np.maximum(np.diag(covariance), 0.0)  # rounding may take one below
     towers = held > _CLEAR * np.sqrt(variance)
     # Beyond an end is nobody: there the one neighbour stands for both.
     for beside in (np.abs(own - 1), leaves.buckets - 1 - np.abs(leaves.buckets - 2 - own)):
