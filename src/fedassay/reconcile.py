@@ -59,6 +59,15 @@ class Observed:
     variances: FloatArray
     """Label x cell; infinite for a counter that says nothing."""
 
+    @classmethod
+    def joined(cls, levels: Sequence["Observed"]) -> "Observed":
+        """All levels' counters as if they were of one."""
+        return cls(
+            np.concatenate([level.rows for level in levels], axis=1),
+            np.concatenate([level.values for level in levels], axis=1),
+            np.concatenate([level.variances for level in levels], axis=1),
+        )
+
 
 def fit_leaves(
     observed: Sequence[Observed], *, total: float | None

@@ -17,10 +17,10 @@ from fedassay.errors import SettingInvalid, SurveyMismatch
 from fedassay.examples import FloatArray, IntArray
 from fedassay.grid import Grid
 from fedassay.histogram import ScoreHistogram
-from fedassay.interpolation import cubic
 from fedassay.mechanisms import Guarantee
 from fedassay.noise import DenseNoise
 from fedassay.reconcile import Observed, fit_leaves
+from fedassay.smooth_odds import Reading, SmoothOdds, table_covariance
 from fedassay.survey import Survey
 from fedassay.survey_steps import FirstOfTwo, SecondOfTwo
 from fedassay.tally import Tally
@@ -147,73 +147,121 @@ def decode_both(
     clients = float(sum(heard) if first.is_local else heard[1])
     total = clients if first.total_is_known else None
     pair = ((first, first_tally), (second, second_tally))
-    values = [
-        [
-            debiased(survey, tally, level, clients=clients)
-            for level in range(survey.hierarchy.levels)
-        ]
-        for survey, tally in pair
-    ]
-    counts = decode_counters(first, first_tally, decode_options=DecodeOptions()).counts
-    counts = spread_over(first.grid, second.grid, counts * (clients / heard[0]))
+    alone = decode_counters(first, first_tally, decode_options=DecodeOptions())
+    counts = spread_over(first.grid, second.grid, alone.counts * (clients / heard[0]))
     passes = 2 if first.samples_clients else 1
     for _ in range(passes):
         observed = [
-            Observed(
-                rows_on(survey, level, second.grid),
-                values[step][level],
-                _variances(survey, tally, level, counts, second.grid, clients=clients),
-            )
-            for step, (survey, tally) in enumerate(pair)
-            for level in range(survey.hierarchy.levels)
+            level
+            for survey, tally in pair
+            for level in observed_in(survey, tally, counts, second.grid, clients=clients)
         ]
         counts, covariance = fit_leaves(observed, total=total)
-    epsilon = float(second.local_epsilon) if second.local_epsilon else None
-    noise = DenseNoise(covariance, counts if first.samples_clients else None, epsilon)
+    noise = DenseNoise(covariance, counts if first.samples_clients else None, _epsilon(second))
     leaves = ScoreHistogram(second.grid.edges, counts, noise, decode_options.smooth)
-    return as_counted(second, leaves)
-
-
-def as_counted(second: Survey, leaves: ScoreHistogram) -> ScoreHistogram:
-    """Fitted leaves as they are read: by the second survey's cells where these say more.
-
-    Inside its cells leaves are known from the first survey alone. Under local privacy that is
-    a part of the clients, each with its own noise: there a smooth curve through the cells is
-    nearer than the leaves, unless scores are tied or lumpy, which the leaves themselves show
-    (`_is_smooth`). Where noise is shared, weighted sums tell of the leaves what ROC
-    AUC needs, so they stay, and figures that are not linear in counts take the cells.
-    """
-    if not isinstance(second.hierarchy, CutLevels):
-        return leaves
-    starts = {start for level in second.hierarchy.cuts for row in level for start in row}
-    cells = np.array(sorted(starts | {leaves.buckets}))
-    if len(cells) > leaves.buckets:
-        return leaves
     if not second.is_local:
-        return replace(leaves, cells=cells)
-    by_cell = leaves.merge(np.union1d(cells, _towers(leaves)))
-    return by_cell if _is_smooth(leaves, by_cell) else leaves
+        return by_cells(second, leaves)
+    return _smoothly(second, leaves, alone, observed)
 
 
-def _is_smooth(leaves: ScoreHistogram, by_cell: ScoreHistogram) -> bool:
-    """Whether a curve through the cells errs less in the leaves than their own noise does.
+def by_cells(second: Survey, leaves: ScoreHistogram) -> ScoreHistogram:
+    """Fitted leaves with the second survey's cells, where noise is shared.
 
-    Squared distances of leaves from the curve are its squared errors plus the leaves'
-    variances: on average twice the variances where both are equally far off.
+    Inside its cells leaves are known from the first survey alone, and from weighted sums, which
+    tell of them what ROC AUC needs. Figures that are not linear in counts take the cells.
     """
-    if not isinstance(leaves.noise, DenseNoise):
-        return True
-    curve = _curve(leaves, by_cell)
-    variances = np.maximum(np.diag(leaves.noise.covariance).reshape(2, -1), 1e-12)
-    return bool(((leaves.counts - curve) ** 2 / variances).mean() <= 2.0)
+    cells = np.append(cuts_of(second), leaves.buckets)
+    return leaves if len(cells) > leaves.buckets else replace(leaves, cells=cells)
+
+
+def cuts_of(second: Survey) -> IntArray:
+    """The leaves at which a second survey's cells begin, of both labels and all levels."""
+    if not isinstance(second.hierarchy, CutLevels):
+        return np.arange(second.grid.cells)
+    return np.unique([cut for level in second.hierarchy.cuts for row in level for cut in row])
+
+
+def _smoothly(
+    second: Survey, leaves: ScoreHistogram, alone: ScoreHistogram, observed: list[Observed]
+) -> ScoreHistogram:
+    """What local privacy left in few cells, read through smooth log-odds (`SmoothOdds`).
+
+    Leaves by themselves are known from the first survey alone, a part of the clients, each with
+    noise of its own. Where a class is drowned in noise there are no log-odds to be had, and
+    nothing but cells is read.
+    """
+    if any(_is_drowned(leaves, label) for label in (0, 1)):
+        return leaves.merge(np.append(cuts_of(second), leaves.buckets))
+    guess = spread_over(Grid(alone.edges), second.grid, none_negative(alone))
+    guess *= leaves.total / guess.sum()
+    family = SmoothOdds.around(
+        leaves.edges,
+        guess,
+        cuts=cuts_of(second).tolist(),
+        towers=_towers(leaves),
+        total_is_known=second.total_is_known,
+    )
+    seen = Observed.joined(observed)
+    reading = family.likeliest(seen)
+    return read_as(second, leaves.edges, reading, seen, smooth=leaves.smooth)
+
+
+def none_negative(histogram: ScoreHistogram) -> FloatArray:
+    """The nearest counts of which none is negative, and none quite 0."""
+    counts = np.maximum(histogram.monotone().counts, 0.0)
+    return counts + 1e-6 * counts.sum(axis=1, keepdims=True) / counts.shape[1]
+
+
+def read_as(
+    survey: Survey,
+    edges: FloatArray,
+    reading: Reading,
+    observed: Observed,
+    *,
+    smooth: bool = True,
+) -> ScoreHistogram:
+    """A reading as a histogram, with its errors against the clients' own counts."""
+    table = reading.counts if survey.samples_clients else None
+    covariance = table_covariance(reading, observed, table=table)
+    return ScoreHistogram(
+        edges, reading.counts, DenseNoise(covariance, None, _epsilon(survey)), smooth
+    )
+
+
+def expected_smoothly(
+    second: Survey, counts: FloatArray, observed: list[Observed], *, smooth: bool
+) -> ScoreHistogram:
+    """What would be read of scores with these expected counts, under local privacy."""
+    family = SmoothOdds.around(
+        second.grid.edges,
+        counts + 1e-6 * counts.sum(axis=1, keepdims=True) / counts.shape[1],
+        cuts=cuts_of(second).tolist(),
+        total_is_known=second.total_is_known,
+    )
+    seen = Observed.joined(observed)
+    moves = family.moves(counts)
+    covariance = np.linalg.inv(family.after(moves, seen)).astype(np.float64, copy=False)
+    reading = Reading(counts, moves, covariance)
+    return read_as(second, second.grid.edges, reading, seen, smooth=smooth)
+
+
+def _epsilon(survey: Survey) -> float | None:
+    return float(survey.local_epsilon) if survey.local_epsilon else None
+
+
+def _is_drowned(leaves: ScoreHistogram, label: int) -> bool:
+    """Whether a class does not stand clear of the noise."""
+    ones = np.zeros_like(leaves.counts)
+    ones[label] = 1.0
+    return bool(leaves.counts[label].sum() < _CLEAR * np.sqrt(leaves.noise.variance(ones)))
 
 
 def _towers(leaves: ScoreHistogram) -> IntArray:
-    """Edges of single leaves that hold far more than either neighbour: tied scores.
+    """Leaves that hold far more than either neighbour: tied scores.
 
     That is more than twice its count, or what twice its density makes if that is more, of both
     labels together and by four standard deviations. Scores that crowd fill leaves that grow from
-    one to the next; a curve through few cells cannot follow them, and so cannot be the measure.
+    one to the next; a smooth curve follows those.
     """
     if not isinstance(leaves.noise, DenseNoise) or leaves.buckets < 2:
         return np.zeros(0, np.int64)
@@ -226,23 +274,7 @@ def _towers(leaves: ScoreHistogram) -> IntArray:
         times = 2.0 * np.maximum(leaves.widths / leaves.widths[beside], 1.0)
         spread = variance + times**2 * variance[beside] - 2.0 * times * covariance[own, beside]
         towers &= held - times * held[beside] > _CLEAR * np.sqrt(np.maximum(spread, 0.0))
-    found = np.flatnonzero(towers)
-    return np.union1d(found, found + 1)
-
-
-def _curve(leaves: ScoreHistogram, by_cell: ScoreHistogram) -> FloatArray:
-    """What a smooth curve through the cells has in every leaf, label x leaf."""
-    starts = leaves.edges[:-1]
-    cell = np.searchsorted(by_cell.edges, starts, side="right") - 1
-    width = by_cell.widths[cell]
-    inside = cubic(
-        (starts - by_cell.edges[cell]) / width,
-        by_cell.counts[:, cell],
-        by_cell.slopes[:, cell] * width,
-        by_cell.slopes[:, cell + 1] * width,
-    )
-    below = by_cell.cumulative[:, cell] + inside
-    return np.diff(below, axis=1, append=by_cell.cumulative[:, -1:])
+    return np.flatnonzero(towers)
 
 
 def leaf_of(coarse: Grid, fine: Grid) -> IntArray:
@@ -276,6 +308,20 @@ def sums_on(survey: Survey, level: int, counts: FloatArray, grid: Grid) -> Float
         starts = np.searchsorted(leaf_of(survey.grid, grid), np.arange(survey.grid.cells))
         counts = np.add.reduceat(counts, starts, axis=1)
     return survey.hierarchy.at_level(counts, level)
+
+
+def observed_in(
+    survey: Survey, tally: Tally, counts: FloatArray, grid: Grid, *, clients: float
+) -> list[Observed]:
+    """Every level's counters on a grid, scaled to so many clients; counts say how they vary."""
+    return [
+        Observed(
+            rows_on(survey, level, grid),
+            debiased(survey, tally, level, clients=clients),
+            _variances(survey, tally, level, counts, grid, clients=clients),
+        )
+        for level in range(survey.hierarchy.levels)
+    ]
 
 
 def _variances(

@@ -29,7 +29,7 @@ from fedassay.planning.request import SurveyRequest, reports_of
 from fedassay.planning.score_model import binormal, from_reference, on_grid
 from fedassay.reconcile import Observed, fit_leaves
 from fedassay.survey import Survey
-from fedassay.two_steps import as_counted, rows_on, sums_on
+from fedassay.two_steps import by_cells, expected_smoothly, rows_on, sums_on
 
 ASSUMED_RATE = 0.3
 ASSUMED_AUC = 0.8
@@ -158,12 +158,11 @@ def expected_histogram(
             for each in (survey, second)
             for level, (value, variance) in enumerate(expected_levels(each, counts, clients, grid))
         ]
+        if second.is_local:
+            return expected_smoothly(second, counts, observed, smooth=decode_options.smooth)
         _, covariance = fit_leaves(observed, total=total)
-        epsilon = float(second.local_epsilon) if second.local_epsilon else None
-        table = counts if survey.samples_clients else None
-        joined = DenseNoise(covariance, table, epsilon)
-        leaves = ScoreHistogram(grid.edges, counts, joined, decode_options.smooth)
-        return as_counted(second, leaves)
+        joined = DenseNoise(covariance, counts if survey.samples_clients else None)
+        return by_cells(second, ScoreHistogram(grid.edges, counts, joined, decode_options.smooth))
     values, variances = zip(*expected_levels(survey, counts, clients, grid), strict=True)
     if isinstance(survey.hierarchy, Hierarchy) and decode_options.reconcile:
         # On average all levels agree: there is nothing to reconcile.

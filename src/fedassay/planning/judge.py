@@ -10,16 +10,15 @@ import numpy as np
 from fedassay.decoding import level_variance
 from fedassay.estimate import Estimate, NotEnoughData, TooCoarse
 from fedassay.examples import FloatArray
-from fedassay.histogram import ScoreHistogram
 from fedassay.level_policy import OneLevel
-from fedassay.metrics import accuracy, average_precision, precision, recall
+from fedassay.metrics import average_precision
 from fedassay.metrics.average_precision import precision_gradient
-from fedassay.metrics.roc_auc import area_gradient, likely_area
-from fedassay.noise import DenseNoise
+from fedassay.metrics.roc_auc import area_gradient
 from fedassay.planning.pilot import Pilot, heard_fraction
-from fedassay.reconcile import News, of_both_labels
+from fedassay.reconcile import News
 from fedassay.survey import Survey
-from fedassay.two_steps import as_counted, rows_on, sums_on
+from fedassay.smooth_odds import SmoothOdds
+from fedassay.two_steps import cuts_of, rows_on, sums_on
 
 _QUANTILES = (0.2, 0.5, 0.8)
 # Where the whole curve is looked at: wherever people may put a threshold later.
@@ -45,6 +44,8 @@ class Judge:
     rates: list[FloatArray]
     curve: list[FloatArray]
     """How both rates move with the leaves, at thresholds that nobody asked for."""
+    bends: "_Bends | None"
+    """Under local privacy, where counters are read through smooth log-odds."""
 
     @classmethod
     def of(cls, pilot: Pilot, thresholds: Sequence[float]) -> "Judge":
@@ -65,7 +66,8 @@ class Judge:
             of_all = (right - (tp + histogram.total_negatives - fp) / total) / total
             rates += [of_positives, of_called, of_all]
         curve = [_rate(pilot, edge, label) for edge in _edges(pilot, _CURVE) for label in (0, 1)]
-        return cls(pilot, edges, told, known, area_gradient(histogram), rates, curve)
+        bends = _Bends.of(pilot, thresholds, told) if pilot.survey.is_local else None
+        return cls(pilot, edges, told, known, area_gradient(histogram), rates, curve, bends)
 
     def error(self, survey: Survey) -> float:
         """The mean log of predicted errors: of both areas, of thresholds, and of the curve."""
@@ -77,12 +79,23 @@ class Judge:
     def errors(self, survey: Survey) -> FloatArray:
         """Predicted errors: of ROC AUC, average precision, figures at thresholds, and the curve.
 
-        Where noise is shared these are standard deviations, through gradients: leaves are
-        fine, and the sums say what ROC AUC needs of them; then come both rates at thresholds
-        that nobody asked for, which lie inside cells. Under local privacy figures are
-        read from few cells, and what these hide is a part of the error.
+        Standard deviations, through gradients. Where noise is shared leaves are fine, and the
+        sums say what ROC AUC needs of them; then come both rates at thresholds that nobody
+        asked for, which lie inside cells. Under local privacy all is read through smooth
+        log-odds, whose bends between the counters are a part of the error.
         """
-        return self._of_cells(survey) if survey.is_local else self._of_leaves(survey)
+        cells = np.append(cuts_of(survey), self.pilot.histogram.buckets)
+        if self.bends is not None or len(cells) > self.pilot.histogram.buckets:
+            cells = np.arange(self.pilot.histogram.buckets + 1)
+        ranking, hidden = _ranking(self.pilot, tuple(cells.tolist()))
+        gradients = np.stack([self.area, ranking, *self.rates, *self.curve], axis=-1)
+        if self.bends is None:
+            variances = self._variances(survey, gradients)
+            variances[1] += hidden**2
+        else:
+            variances = self.bends.variances(*self._counters(survey), gradients)
+        spreads: FloatArray = np.sqrt(np.maximum(variances, 0.0))
+        return spreads
 
     def _counters(self, survey: Survey) -> tuple[FloatArray, FloatArray]:
         heard = self.pilot.clients * float(heard_fraction(survey))
@@ -107,26 +120,41 @@ class Judge:
         rows, variances = self._counters(survey)
         return News.of(rows, variances, seen=rows @ known)
 
-    def _of_leaves(self, survey: Survey) -> FloatArray:
-        cells = as_counted(survey, self.pilot.histogram).cells
-        kept = range(self.pilot.histogram.buckets + 1) if cells is None else cells.tolist()
-        ranking, hidden = _ranking(self.pilot, tuple(kept))
-        gradients = np.stack([self.area, ranking, *self.rates, *self.curve], axis=-1)
-        variances = self._variances(survey, gradients)
-        variances[1] += hidden**2
-        spreads: FloatArray = np.sqrt(np.maximum(variances, 0.0))
-        return spreads
 
-    def _of_cells(self, survey: Survey) -> FloatArray:
-        leaves = self.pilot.histogram
-        covariance = of_both_labels(self._covariance(survey), total_is_known=survey.total_is_known)
-        noise = DenseNoise(covariance, leaves.counts, float(survey.local_epsilon or 0))
-        expected = as_counted(survey, ScoreHistogram(leaves.edges, leaves.counts, noise))
-        figures = [likely_area(expected), average_precision(expected)]
-        for edge in self.edges:
-            threshold = float(leaves.edges[edge])
-            figures += [figure(expected, threshold) for figure in (recall, precision, accuracy)]
-        return np.array([_error(each) for each in figures])
+@dataclass(frozen=True, slots=True, eq=False)
+class _Bends:
+    """Smooth log-odds around a pilot's counts, after the first survey."""
+
+    moves: FloatArray
+    """Label x leaf x bend."""
+    known: FloatArray
+    """Precision of the bends."""
+
+    @classmethod
+    def of(cls, pilot: Pilot, thresholds: Sequence[float], told: FloatArray) -> "_Bends":
+        edges, counts = pilot.histogram.edges, pilot.histogram.counts
+        cuts = np.searchsorted(edges, thresholds)
+        family = SmoothOdds.around(
+            edges,
+            counts,
+            cuts=[int(cut) for cut in cuts if 0 < cut < len(edges) - 1],
+            towers=np.searchsorted(edges, [low for low, _ in pilot.towers]),
+            total_is_known=pilot.survey.total_is_known,
+        )
+        moves = family.moves(counts)
+        known = np.diag(1.0 / family.spreads**2)
+        for label in (0, 1):
+            known += moves[label].T @ told[label] @ moves[label]
+        return cls(moves, known)
+
+    def variances(self, rows: FloatArray, variances: FloatArray, sums: FloatArray) -> FloatArray:
+        """Of sums of leaves (label x leaf x sum), after counters of a second survey."""
+        seen, known = rows @ self.moves, self.known.copy()
+        for label in (0, 1):
+            known += seen[label].T @ (seen[label] / variances[label][:, None])
+        felt = np.einsum("lnb,lns->bs", self.moves, sums)
+        after: FloatArray = np.einsum("bs,bs->s", felt, np.linalg.solve(known, felt))
+        return after
 
 
 @lru_cache(maxsize=8)

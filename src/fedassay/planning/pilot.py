@@ -14,7 +14,9 @@ from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.delta_method import CLEAR_OF_NOISE
 from fedassay.survey import Survey
 from fedassay.tally import Tally
-from fedassay.two_steps import spread_over
+from fedassay.reconcile import Observed
+from fedassay.smooth_odds import SmoothOdds
+from fedassay.two_steps import none_negative, observed_in, spread_over
 
 _FEWEST = 16.0
 _MOST_SPIKED = 16
@@ -111,12 +113,27 @@ def pilot_from(first: Survey, tally: Tally, clients: int | None = None) -> Pilot
     everybody = float(clients or heard / fraction)
     counts = counts * (everybody / heard) if first.is_local else counts
     spiked, edges = _spiked(histogram), histogram.edges
+    if first.is_local and not any(drowned):
+        counts = _smoothly(first, tally, histogram, spiked) * (everybody / heard)
     towers = tuple((float(edges[leaf]), float(edges[leaf + 1])) for leaf in spiked)
     believed = ScoreHistogram(edges, counts)
     pilot = Pilot(first, first.grid, believed, heard, everybody, towers)
     # Nothing is to be found inside the leaves at either end.
     within = spiked[(spiked > 0) & (spiked < histogram.buckets - 1)]
     return pilot if first.is_local else pilot.with_cuts_in(within)
+
+
+def _smoothly(
+    first: Survey, tally: Tally, histogram: ScoreHistogram, spiked: IntArray
+) -> FloatArray:
+    """The counts of a first survey, read through smooth log-odds."""
+    guess = none_negative(histogram)
+    family = SmoothOdds.around(
+        histogram.edges, guess, towers=spiked, total_is_known=first.total_is_known
+    )
+    clients = float(tally.clients(first))
+    observed = Observed.joined(observed_in(first, tally, guess, first.grid, clients=clients))
+    return family.likeliest(observed).counts
 
 
 def _is_drowned(histogram: ScoreHistogram, label: int) -> bool:

@@ -21,7 +21,7 @@ from fedassay.survey_steps import FirstOfTwo, SecondOfTwo
 from fedassay.tally import Tally
 
 _CELLS = (12, 24, 48, 96, 160)
-_LOCAL_CELLS = (3, 4, 6, 8, 12)
+_LOCAL_CELLS = (2, 3, 4, 6, 8, 12)
 _LOCAL_LEVELS = (1, 2)
 _WEIGHTED_SHARES = (Fraction(1, 3), Fraction(1, 2), Fraction(2, 3))
 # Of what cells get, to those of the asked thresholds alone.

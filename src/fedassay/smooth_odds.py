@@ -1,0 +1,257 @@
+"""Noisy counters read through a smooth curve of log-odds.
+
+A score says how likely an example is positive, if not exactly: the log-odds of a positive rise
+with those of the score, about as fast, and bend away from them slowly. Few counters then tell
+what lies between them. How fast is not taken for known: the slope is free, by half of itself, and
+the bends wander as a Brownian path does, over the ranks of the scores. What counters leave open
+has the variance of that prior, and so is in every interval.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from fedassay.examples import FloatArray, IntArray
+from fedassay.interpolation import cubic, monotone_slopes
+from fedassay.reconcile import Observed
+
+_MARKS = 16
+_WAVES = 24
+_FLOOR = 1e-4
+# Prior standard deviations, all of logarithms. A piece of the pooled counts may be off by e^3
+# and more; a slope of log-odds is 1 in a calibrated classifier.
+_FREE = 3.0
+_SLOPE = 0.5
+_TOWER_ODDS = 1.0
+_INTERCEPT = 100.0
+# Log-odds of the most extreme scores have no say in the slope.
+_REACH = (0.01, 0.99)
+_ROUGHER = 4.0
+_MOST_STEPS = 60
+_SETTLED = 1e-3
+
+
+class Reading(NamedTuple):
+    """Counts that fit the counters, and how they may still move."""
+
+    counts: FloatArray
+    """Label x leaf."""
+    moves: FloatArray
+    """How every count moves with every bend, label x leaf x bend."""
+    covariance: FloatArray
+    """Of the bends, after the counters."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SmoothOdds:
+    """Histograms whose pooled counts and log-odds are a guess and bends of it."""
+
+    pooled: FloatArray
+    """The guess of all examples' counts per leaf; its sum is their number."""
+    odds: FloatArray
+    """The guess of log-odds per leaf."""
+    of_pooled: FloatArray
+    """Bends of the pooled counts' logarithm, leaf x bend."""
+    of_odds: FloatArray
+    """Bends of the log-odds, leaf x bend."""
+    spreads: FloatArray
+    """Prior standard deviation of every bend: those of pooled counts, then those of log-odds."""
+    waves: FloatArray
+    """Which of them are waves: whose size a prior may double."""
+    total_is_known: bool
+
+    @classmethod
+    def around(
+        cls,
+        edges: FloatArray,
+        guess: FloatArray,
+        *,
+        cuts: Sequence[int] = (),
+        towers: IntArray | None = None,
+        total_is_known: bool,
+    ) -> "SmoothOdds":
+        """Around counts (label x leaf, none negative) that are known roughly.
+
+        Between `cuts`, and between quantiles of the guess, pooled counts are free; leaves that
+        are towers have counts and log-odds of their own.
+        """
+        leaves = len(edges) - 1
+        shares = guess / guess.sum(axis=1, keepdims=True)
+        marks = _marks(shares.mean(axis=0), cuts)
+        smooth = np.stack([_through(row, marks) for row in shares])
+        ranks = np.cumsum(smooth.mean(axis=0)) - 0.5 * smooth.mean(axis=0)
+        pooled = guess.sum(axis=1) @ smooth
+        log_odds = _score_odds(edges, ranks)
+        log_odds -= pooled @ log_odds / pooled.sum()
+        number = np.arange(1, _WAVES + 1)
+        waves = np.sqrt(2.0) * np.cos(np.pi * np.outer(ranks, number))
+        piece = np.searchsorted(marks, np.arange(leaves), side="right") - 1
+        pieces = (piece[:, None] == np.arange(len(marks) - 1)).astype(np.float64)
+        alone = np.eye(leaves)[:, np.zeros(0, np.int64) if towers is None else towers]
+        wave_spreads, towering = 1.0 / (np.pi * number), np.ones(alone.shape[1])
+        flat = np.ones((leaves, 1))
+        of_pooled = np.hstack([pieces, alone, waves])
+        of_odds = np.hstack([flat, log_odds[:, None], alone, waves])
+        spreads = np.concatenate(
+            [
+                np.full(pieces.shape[1], _FREE),
+                _FREE * towering,
+                wave_spreads,
+                [_INTERCEPT, _SLOPE],
+                _TOWER_ODDS * towering,
+                wave_spreads,
+            ]
+        )
+        column = np.arange(len(spreads))
+        is_wave = (column >= len(spreads) - _WAVES).astype(np.float64)
+        first = of_pooled.shape[1]
+        is_wave[first - _WAVES : first] = -1.0
+        rate = float(guess[1].sum() / guess.sum())
+        odds = log_odds + _intercept(pooled, log_odds, rate)
+        return cls(pooled, odds, of_pooled, of_odds, spreads, is_wave, total_is_known)
+
+    def rougher(self, pooled: float, odds: float) -> "SmoothOdds":
+        """The same with waves so many times as high."""
+        times = np.where(self.waves < 0.0, pooled, np.where(self.waves > 0.0, odds, 1.0))
+        return replace(self, spreads=self.spreads * times)
+
+    def counts(self, bends: FloatArray) -> FloatArray:
+        """Label x leaf."""
+        first = self.of_pooled.shape[1]
+        pooled = self.pooled * np.exp(np.clip(self.of_pooled @ bends[:first], -30.0, 30.0))
+        if self.total_is_known:
+            pooled *= self.pooled.sum() / pooled.sum()
+        odds = np.clip(self.odds + self.of_odds @ bends[first:], -50.0, 50.0)
+        positive = 1.0 / (1.0 + np.exp(-odds))
+        return np.stack([pooled * (1.0 - positive), pooled * positive])
+
+    def moves(self, counts: FloatArray) -> FloatArray:
+        """How counts move with every bend, at these counts: label x leaf x bend."""
+        pooled = np.maximum(counts.sum(axis=0), 1e-300)
+        of_pooled = self.of_pooled
+        if self.total_is_known:
+            of_pooled = of_pooled - pooled @ of_pooled / pooled.sum()
+        swing = (counts[0] * counts[1] / pooled)[:, None] * self.of_odds
+        return np.stack(
+            [
+                np.hstack([counts[0][:, None] * of_pooled, -swing]),
+                np.hstack([counts[1][:, None] * of_pooled, swing]),
+            ]
+        )
+
+    def after(self, moves: FloatArray, observed: Observed) -> FloatArray:
+        """Precision of the bends after counters, where counts move so with them."""
+        precision = np.diag(1.0 / self.spreads**2)
+        seen = observed.rows @ moves
+        for label in (0, 1):
+            precision += seen[label].T @ (seen[label] / observed.variances[label][:, None])
+        return precision
+
+    def read(self, observed: Observed) -> tuple[Reading, float]:
+        """The likeliest counts (Levenberg-Marquardt), and the log of the evidence for the prior."""
+        bends, damping = np.zeros(len(self.spreads)), 1e-2
+        counts = self.counts(bends)
+        badness = self._badness(bends, counts, observed)
+        for _ in range(_MOST_STEPS):
+            moves = self.moves(counts)
+            precision = self.after(moves, observed)
+            missed = (observed.values - _seen(observed, counts)) / observed.variances
+            pull = np.einsum("lc,lcb->b", missed, observed.rows @ moves) - bends / self.spreads**2
+            diagonal = np.diag(np.diag(precision))
+            while True:
+                tried = bends + np.linalg.solve(precision + damping * diagonal, pull)
+                reached = self.counts(tried)
+                found = self._badness(tried, reached, observed)
+                if found <= badness or damping > 1e9:
+                    break
+                damping *= 4.0
+            gain, damping = badness - found, damping / 10.0
+            if gain <= 0.0:
+                break
+            bends, counts, badness = tried, reached, found
+            if gain < _SETTLED:
+                break
+        moves = self.moves(counts)
+        precision = self.after(moves, observed)
+        spread = float(np.linalg.slogdet(precision)[1]) + 2.0 * float(np.log(self.spreads).sum())
+        reading = Reading(counts, moves, np.linalg.inv(precision).astype(np.float64, copy=False))
+        return reading, -0.5 * (badness + spread)
+
+    def _badness(self, bends: FloatArray, counts: FloatArray, observed: Observed) -> float:
+        missed = (observed.values - _seen(observed, counts)) ** 2 / observed.variances
+        return float(missed.sum() + ((bends / self.spreads) ** 2).sum())
+
+    def likeliest(self, observed: Observed) -> Reading:
+        """The reading of the prior that has most evidence: as smooth as is usual, or rougher."""
+        sizes = (1.0, _ROUGHER)
+        readings = [self.rougher(a, b).read(observed) for a in sizes for b in sizes]
+        return max(readings, key=lambda each: each[1])[0]
+
+
+def table_covariance(
+    reading: Reading, observed: Observed, *, table: FloatArray | None
+) -> FloatArray:
+    """Of errors against the clients' own counts, over negatives then positives per leaf.
+
+    Counters of a part of the clients vary with who they are, and so does the table of all of
+    them. With J the moves, C their covariance, F the counters' precision and T the
+    covariance of a table that is drawn from a population, errors against that table have
+    K - H T - T H' + T, where K = J C J' and H = K F. Without `table`, K.
+    """
+    bends = reading.moves.shape[-1]
+    moves = reading.moves.reshape(-1, bends)
+    covariance: FloatArray = moves @ reading.covariance @ moves.T
+    if table is None:
+        return covariance
+    seen = observed.rows @ reading.moves
+    felt = [
+        (seen[label] / observed.variances[label][:, None]).T @ observed.rows[label]
+        for label in (0, 1)
+    ]
+    response = reading.covariance @ np.hstack(felt)
+    flat = table.ravel()
+    with_table = response * flat - np.outer(response @ flat, flat / flat.sum())
+    shared = moves @ with_table
+    drawn = np.diag(flat) - np.outer(flat, flat / flat.sum())
+    return covariance - shared - shared.T + drawn
+
+
+def _seen(observed: Observed, counts: FloatArray) -> FloatArray:
+    return np.einsum("lcn,ln->lc", observed.rows, counts)
+
+
+def _marks(shares: FloatArray, cuts: Sequence[int]) -> IntArray:
+    """Leaves at which pieces begin, and the end."""
+    below = np.append(0.0, np.cumsum(shares))
+    at = np.searchsorted(below, np.arange(1, _MARKS) / _MARKS)
+    return np.unique(np.concatenate([[0, len(shares)], at, np.asarray(cuts, np.int64)]))
+
+
+def _through(shares: FloatArray, marks: IntArray) -> FloatArray:
+    """Shares smoothed between marks: a monotone cubic through what is below them, by leaf."""
+    widths, held = np.diff(marks).astype(np.float64), np.add.reduceat(shares, marks[:-1])
+    slopes = monotone_slopes(widths, held[None])[0]
+    leaf = np.arange(len(shares))
+    piece = np.searchsorted(marks, leaf, side="right") - 1
+    start, end = ((leaf + more - marks[piece]) / widths[piece] for more in (0, 1))
+    rise = (held[piece], slopes[piece] * widths[piece], slopes[piece + 1] * widths[piece])
+    smooth = np.maximum(cubic(end, *rise) - cubic(start, *rise), _FLOOR / len(shares))
+    return smooth / smooth.sum()
+
+
+def _score_odds(edges: FloatArray, ranks: FloatArray) -> FloatArray:
+    middle = 0.5 * (edges[1:] + edges[:-1])
+    log_odds = np.log(middle) - np.log1p(-middle)
+    return np.clip(log_odds, *np.interp(_REACH, ranks, log_odds))
+
+
+def _intercept(pooled: FloatArray, log_odds: FloatArray, rate: float) -> float:
+    """What makes the pooled counts' share of positives a given one."""
+    low, high = -60.0, 60.0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        positive = pooled @ (1.0 / (1.0 + np.exp(-log_odds - middle)))
+        low, high = (middle, high) if positive < rate * pooled.sum() else (low, middle)
+    return 0.5 * (low + high)
