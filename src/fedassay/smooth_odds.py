@@ -24,11 +24,12 @@ _FLOOR = 1e-4
 # and more; a slope of log-odds is 1 in a calibrated classifier.
 _FREE = 3.0
 _SLOPE = 0.5
-_TOWER_ODDS = 1.0
 _INTERCEPT = 100.0
-# Log-odds of the most extreme scores have no say in the slope.
-_REACH = (0.01, 0.99)
-_ROUGHER = 4.0
+# This far from the median, log-odds may go on as the scores' do, or level off: a half, by a half.
+_REACH = 3.0
+_BEYOND = 0.5
+_FURTHEST = 9.0
+_SIZES = (1.0, 4.0, 16.0)
 _MOST_STEPS = 60
 _SETTLED = 1e-3
 
@@ -83,8 +84,7 @@ class SmoothOdds:
         smooth = np.stack([_through(row, marks) for row in shares])
         ranks = np.cumsum(smooth.mean(axis=0)) - 0.5 * smooth.mean(axis=0)
         pooled = guess.sum(axis=1) @ smooth
-        log_odds = _score_odds(edges, ranks)
-        log_odds -= pooled @ log_odds / pooled.sum()
+        log_odds, beyond = _score_odds(edges, ranks)
         number = np.arange(1, _WAVES + 1)
         waves = np.sqrt(2.0) * np.cos(np.pi * np.outer(ranks, number))
         piece = np.searchsorted(marks, np.arange(leaves), side="right") - 1
@@ -93,14 +93,14 @@ class SmoothOdds:
         wave_spreads, towering = 1.0 / (np.pi * number), np.ones(alone.shape[1])
         flat = np.ones((leaves, 1))
         of_pooled = np.hstack([pieces, alone, waves])
-        of_odds = np.hstack([flat, log_odds[:, None], alone, waves])
+        of_odds = np.hstack([flat, log_odds[:, None], beyond[:, None], alone, waves])
         spreads = np.concatenate(
             [
                 np.full(pieces.shape[1], _FREE),
                 _FREE * towering,
                 wave_spreads,
-                [_INTERCEPT, _SLOPE],
-                _TOWER_ODDS * towering,
+                [_INTERCEPT, _SLOPE, _BEYOND],
+                _FREE * towering,
                 wave_spreads,
             ]
         )
@@ -109,7 +109,8 @@ class SmoothOdds:
         first = of_pooled.shape[1]
         is_wave[first - _WAVES : first] = -1.0
         rate = float(guess[1].sum() / guess.sum())
-        odds = log_odds + _intercept(pooled, log_odds, rate)
+        odds = log_odds + _BEYOND * beyond
+        odds = odds + _intercept(pooled, odds, rate)
         return cls(pooled, odds, of_pooled, of_odds, spreads, is_wave, total_is_known)
 
     def rougher(self, pooled: float, odds: float) -> "SmoothOdds":
@@ -149,9 +150,9 @@ class SmoothOdds:
             precision += seen[label].T @ (seen[label] / observed.variances[label][:, None])
         return precision
 
-    def read(self, observed: Observed) -> tuple[Reading, float]:
-        """The likeliest counts (Levenberg-Marquardt), and the log of the evidence for the prior."""
-        bends, damping = np.zeros(len(self.spreads)), 1e-2
+    def read(self, observed: Observed, bends: FloatArray) -> "_Read":
+        """The likeliest counts (Levenberg-Marquardt), from such bends on."""
+        damping = 1e-2
         counts = self.counts(bends)
         badness = self._badness(bends, counts, observed)
         for _ in range(_MOST_STEPS):
@@ -173,11 +174,9 @@ class SmoothOdds:
             bends, counts, badness = tried, reached, found
             if gain < _SETTLED:
                 break
-        moves = self.moves(counts)
-        precision = self.after(moves, observed)
+        precision = self.after(self.moves(counts), observed)
         spread = float(np.linalg.slogdet(precision)[1]) + 2.0 * float(np.log(self.spreads).sum())
-        reading = Reading(counts, moves, np.linalg.inv(precision).astype(np.float64, copy=False))
-        return reading, -0.5 * (badness + spread)
+        return _Read(self, bends, counts, -0.5 * (badness + spread))
 
     def _badness(self, bends: FloatArray, counts: FloatArray, observed: Observed) -> float:
         missed = (observed.values - _seen(observed, counts)) ** 2 / observed.variances
@@ -185,9 +184,33 @@ class SmoothOdds:
 
     def likeliest(self, observed: Observed) -> Reading:
         """The reading of the prior that has most evidence: as smooth as is usual, or rougher."""
-        sizes = (1.0, _ROUGHER)
-        readings = [self.rougher(a, b).read(observed) for a in sizes for b in sizes]
-        return max(readings, key=lambda each: each[1])[0]
+        bends, reads = np.zeros(len(self.spreads)), []
+        for pooled in _SIZES:
+            start = bends
+            for odds in _SIZES:
+                reads.append(self.rougher(pooled, odds).read(observed, start))
+                start = reads[-1].bends
+                bends = start if odds == _SIZES[0] else bends
+        best = max(reads, key=lambda each: each.evidence)
+        return best.family.reading(best.counts, observed)
+
+    def reading(self, counts: FloatArray, observed: Observed) -> Reading:
+        """Counts and how they may move: as far as theirs and the guess's sizes allow.
+
+        What noise took to 0 may be off by as much as the guess is large.
+        """
+        guess = self.counts(np.zeros(len(self.spreads)))
+        moves = self.moves(0.5 * (counts + guess))
+        covariance = np.linalg.inv(self.after(moves, observed)).astype(np.float64, copy=False)
+        return Reading(counts, moves, covariance)
+
+
+class _Read(NamedTuple):
+    family: SmoothOdds
+    bends: FloatArray
+    counts: FloatArray
+    evidence: float
+    """Its logarithm, up to what all priors have in common."""
 
 
 def table_covariance(
@@ -241,10 +264,13 @@ def _through(shares: FloatArray, marks: IntArray) -> FloatArray:
     return smooth / smooth.sum()
 
 
-def _score_odds(edges: FloatArray, ranks: FloatArray) -> FloatArray:
+def _score_odds(edges: FloatArray, ranks: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Log-odds of every leaf's middle from their median: up to a reach, and what is beyond it."""
     middle = 0.5 * (edges[1:] + edges[:-1])
     log_odds = np.log(middle) - np.log1p(-middle)
-    return np.clip(log_odds, *np.interp(_REACH, ranks, log_odds))
+    log_odds = np.clip(log_odds - np.interp(0.5, ranks, log_odds), -_FURTHEST, _FURTHEST)
+    near = _REACH * np.tanh(log_odds / _REACH)
+    return near, log_odds - near
 
 
 def _intercept(pooled: FloatArray, log_odds: FloatArray, rate: float) -> float:

@@ -239,9 +239,7 @@ def expected_smoothly(
         total_is_known=second.total_is_known,
     )
     seen = Observed.joined(observed)
-    moves = family.moves(counts)
-    covariance = np.linalg.inv(family.after(moves, seen)).astype(np.float64, copy=False)
-    reading = Reading(counts, moves, covariance)
+    reading = family.reading(counts, seen)
     return read_as(second, second.grid.edges, reading, seen, smooth=smooth)
 
 
