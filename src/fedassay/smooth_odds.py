@@ -30,6 +30,7 @@ _REACH = 3.0
 _BEYOND = 0.5
 _FURTHEST = 9.0
 _SIZES = (1.0, 4.0, 16.0)
+_CAUTION = 2.0
 _MOST_STEPS = 60
 _SETTLED = 1e-3
 
@@ -197,11 +198,13 @@ class SmoothOdds:
     def reading(self, counts: FloatArray, observed: Observed) -> Reading:
         """Counts and how they may move: as far as theirs and the guess's sizes allow.
 
-        What noise took to 0 may be off by as much as the guess is large.
+        What noise took to 0 may be off by as much as the guess is large. And of scores that bend
+        twice as far as is likely, intervals are still to hold.
         """
         guess = self.counts(np.zeros(len(self.spreads)))
         moves = self.moves(0.5 * (counts + guess))
-        covariance = np.linalg.inv(self.after(moves, observed)).astype(np.float64, copy=False)
+        cautious = replace(self, spreads=_CAUTION * self.spreads)
+        covariance = np.linalg.inv(cautious.after(moves, observed)).astype(np.float64, copy=False)
         return Reading(counts, moves, covariance)
 
 

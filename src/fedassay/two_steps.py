@@ -27,6 +27,7 @@ from fedassay.tally import Tally
 
 _FEWEST_IN_BOTH = 0.5
 _CLEAR = 4.0
+_LIKELY = 3.0
 
 
 def check_pair(first: Survey, second: Survey) -> None:
@@ -258,7 +259,7 @@ def _towers(leaves: ScoreHistogram) -> IntArray:
     """Leaves that hold far more than either neighbour: tied scores.
 
     That is more than twice its count, or what twice its density makes if that is more, of both
-    labels together and by four standard deviations. Scores that crowd fill leaves that grow from
+    labels together and by three standard deviations. Scores that crowd fill leaves that grow from
     one to the next; a smooth curve follows those.
     """
     if not isinstance(leaves.noise, DenseNoise) or leaves.buckets < 2:
@@ -266,12 +267,12 @@ def _towers(leaves: ScoreHistogram) -> IntArray:
     own = np.arange(leaves.buckets)
     held, covariance = leaves.counts.sum(axis=0), leaves.noise.of_both_labels()
     variance = np.maximum(np.diag(covariance), 0.0)  # rounding may take one below
-    towers = held > _CLEAR * np.sqrt(variance)
+    towers = held > _LIKELY * np.sqrt(variance)
     # Beyond an end is nobody: there the one neighbour stands for both.
     for beside in (np.abs(own - 1), leaves.buckets - 1 - np.abs(leaves.buckets - 2 - own)):
         times = 2.0 * np.maximum(leaves.widths / leaves.widths[beside], 1.0)
         spread = variance + times**2 * variance[beside] - 2.0 * times * covariance[own, beside]
-        towers &= held - times * held[beside] > _CLEAR * np.sqrt(np.maximum(spread, 0.0))
+        towers &= held - times * held[beside] > _LIKELY * np.sqrt(np.maximum(spread, 0.0))
     return np.flatnonzero(towers)
 
 
