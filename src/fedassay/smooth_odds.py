@@ -18,21 +18,27 @@ from fedassay.interpolation import cubic, monotone_slopes
 from fedassay.reconcile import Observed
 
 _MARKS = 16
+_TAILS = 3
 _WAVES = 24
 _FLOOR = 1e-4
+# Leaves of a first survey: 128ths, near the ends a fifth of what they are away from them.
+_COARSEST = 2.0**-7
+_OF_DISTANCE = 0.2
 # Prior standard deviations, all of logarithms. A piece of the pooled counts may be off by e^3
 # and more; a slope of log-odds is 1 in a calibrated classifier.
 _FREE = 3.0
+_TILT = 1.0
 _SLOPE = 0.5
 _INTERCEPT = 100.0
 # This far from the median, log-odds may go on as the scores' do, or level off: a half, by a half.
 _REACH = 3.0
 _BEYOND = 0.5
 _FURTHEST = 9.0
-_SIZES = (1.0, 4.0, 16.0)
+_SIZES = (1.0, 4.0)
 _CAUTION = 2.0
 _MOST_STEPS = 60
-_SETTLED = 1e-3
+_SETTLED = 1e-2
+_STUCK = 1e9
 
 
 class Reading(NamedTuple):
@@ -82,7 +88,8 @@ class SmoothOdds:
         leaves = len(edges) - 1
         shares = guess / guess.sum(axis=1, keepdims=True)
         marks = _marks(shares.mean(axis=0), cuts)
-        smooth = np.stack([_through(row, marks) for row in shares])
+        lengths = _lengths(edges)
+        smooth = np.stack([_through(row, marks, lengths) for row in shares])
         ranks = np.cumsum(smooth.mean(axis=0)) - 0.5 * smooth.mean(axis=0)
         pooled = guess.sum(axis=1) @ smooth
         log_odds, beyond = _score_odds(edges, ranks)
@@ -90,14 +97,22 @@ class SmoothOdds:
         waves = np.sqrt(2.0) * np.cos(np.pi * np.outer(ranks, number))
         piece = np.searchsorted(marks, np.arange(leaves), side="right") - 1
         pieces = (piece[:, None] == np.arange(len(marks) - 1)).astype(np.float64)
+        place = np.cumsum(lengths) - 0.5 * lengths
+        start, end = (
+            np.append(0.0, np.cumsum(lengths))[marks[each]] for each in (piece, piece + 1)
+        )
+        tilts = pieces * (2.0 * (place - start) / (end - start) - 1.0)[:, None]
+        tilt_spreads = np.full(pieces.shape[1], _TILT)
+        tilt_spreads[[0, -1]] = _FREE
         alone = np.eye(leaves)[:, np.zeros(0, np.int64) if towers is None else towers]
         wave_spreads, towering = 1.0 / (np.pi * number), np.ones(alone.shape[1])
         flat = np.ones((leaves, 1))
-        of_pooled = np.hstack([pieces, alone, waves])
+        of_pooled = np.hstack([pieces, tilts, alone, waves])
         of_odds = np.hstack([flat, log_odds[:, None], beyond[:, None], alone, waves])
         spreads = np.concatenate(
             [
                 np.full(pieces.shape[1], _FREE),
+                tilt_spreads,
                 _FREE * towering,
                 wave_spreads,
                 [_INTERCEPT, _SLOPE, _BEYOND],
@@ -162,19 +177,18 @@ class SmoothOdds:
             missed = (observed.values - _seen(observed, counts)) / observed.variances
             pull = np.einsum("lc,lcb->b", missed, observed.rows @ moves) - bends / self.spreads**2
             diagonal = np.diag(np.diag(precision))
+            if float(pull @ np.linalg.solve(precision, pull)) < _SETTLED:
+                break
             while True:
                 tried = bends + np.linalg.solve(precision + damping * diagonal, pull)
                 reached = self.counts(tried)
                 found = self._badness(tried, reached, observed)
-                if found <= badness or damping > 1e9:
+                if found <= badness or damping > _STUCK:
                     break
                 damping *= 4.0
-            gain, damping = badness - found, damping / 10.0
-            if gain <= 0.0:
+            if found > badness:
                 break
-            bends, counts, badness = tried, reached, found
-            if gain < _SETTLED:
-                break
+            bends, counts, badness, damping = tried, reached, found, damping / 10.0
         precision = self.after(self.moves(counts), observed)
         spread = float(np.linalg.slogdet(precision)[1]) + 2.0 * float(np.log(self.spreads).sum())
         return _Read(self, bends, counts, -0.5 * (badness + spread))
@@ -251,19 +265,29 @@ def _seen(observed: Observed, counts: FloatArray) -> FloatArray:
 def _marks(shares: FloatArray, cuts: Sequence[int]) -> IntArray:
     """Leaves at which pieces begin, and the end."""
     below = np.append(0.0, np.cumsum(shares))
-    at = np.searchsorted(below, np.arange(1, _MARKS) / _MARKS)
+    tails = 0.5 ** np.arange(1, _TAILS + 1) / _MARKS
+    shares_at = np.concatenate([tails, np.arange(1, _MARKS) / _MARKS, 1.0 - tails])
+    at = np.searchsorted(below, shares_at * below[-1])
     return np.unique(np.concatenate([[0, len(shares)], at, np.asarray(cuts, np.int64)]))
 
 
-def _through(shares: FloatArray, marks: IntArray) -> FloatArray:
-    """Shares smoothed between marks: a monotone cubic through what is below them, by leaf."""
-    widths, held = np.diff(marks).astype(np.float64), np.add.reduceat(shares, marks[:-1])
+def _lengths(edges: FloatArray) -> FloatArray:
+    """How long leaves are on the axis of a first survey: 1, or less where a threshold cuts one."""
+    middle = 0.5 * (edges[1:] + edges[:-1])
+    usual = np.minimum(_COARSEST, _OF_DISTANCE * np.minimum(middle, 1.0 - middle))
+    return np.minimum(np.diff(edges) / usual, 1.0)
+
+
+def _through(shares: FloatArray, marks: IntArray, lengths: FloatArray) -> FloatArray:
+    """Shares smoothed between marks: a monotone cubic through what is below them."""
+    place = np.append(0.0, np.cumsum(lengths))
+    widths, held = np.diff(place[marks]), np.add.reduceat(shares, marks[:-1])
     slopes = monotone_slopes(widths, held[None])[0]
-    leaf = np.arange(len(shares))
-    piece = np.searchsorted(marks, leaf, side="right") - 1
-    start, end = ((leaf + more - marks[piece]) / widths[piece] for more in (0, 1))
+    piece = np.searchsorted(marks, np.arange(len(shares)), side="right") - 1
     rise = (held[piece], slopes[piece] * widths[piece], slopes[piece + 1] * widths[piece])
-    smooth = np.maximum(cubic(end, *rise) - cubic(start, *rise), _FLOOR / len(shares))
+    start, end = ((at - place[marks[piece]]) / widths[piece] for at in (place[:-1], place[1:]))
+    least = _FLOOR * lengths / lengths.sum()
+    smooth = np.maximum(cubic(end, *rise) - cubic(start, *rise), least)
     return smooth / smooth.sum()
 
 
