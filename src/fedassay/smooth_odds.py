@@ -1,10 +1,10 @@
 """Noisy counters read through a smooth curve of log-odds.
 
 A score says how likely an example is positive, if not exactly: the log-odds of a positive rise
-with those of the score, about as fast, and bend away from them slowly. Few counters then tell
-what lies between them. How fast is not taken for known: the slope is free, by half of itself, and
-the bends wander as a Brownian path does, over the ranks of the scores. What counters leave open
-has the variance of that prior, and so is in every interval.
+with those of the score, about as fast, and bend away from them slowly. So few counters tell
+what lies between them. None of it is taken for known: the slope may be off by half of itself, and
+bends wander as a Brownian path does, over the ranks of the scores. What counters leave open has
+the variance of that prior, and is in every interval (docs/adr/0027-smooth-log-odds.md).
 """
 
 from collections.abc import Sequence
@@ -17,28 +17,22 @@ from fedassay.examples import FloatArray, IntArray
 from fedassay.interpolation import cubic, monotone_slopes
 from fedassay.reconcile import Observed
 
-_MARKS = 16
-_TAILS = 3
+# Pooled counts are free between so many quantiles, and in so many halves of the outermost.
+_MARKS, _TAILS = 16, 3
 _WAVES = 24
 _FLOOR = 1e-4
 # Leaves of a first survey: 128ths, near the ends a fifth of what they are away from them.
-_COARSEST = 2.0**-7
-_OF_DISTANCE = 0.2
-# Prior standard deviations, all of logarithms. A piece of the pooled counts may be off by e^3
-# and more; a slope of log-odds is 1 in a calibrated classifier.
-_FREE = 3.0
-_TILT = 1.0
-_SLOPE = 0.5
-_INTERCEPT = 100.0
-# This far from the median, log-odds may go on as the scores' do, or level off: a half, by a half.
-_REACH = 3.0
-_BEYOND = 0.5
-_FURTHEST = 9.0
-_SIZES = (1.0, 4.0)
-_CAUTION = 2.0
-_MOST_STEPS = 60
-_SETTLED = 1e-2
-_STUCK = 1e9
+_COARSEST, _OF_DISTANCE = 2.0**-7, 0.2
+# Prior standard deviations, all of logarithms: what is as good as free, a tilt between two
+# quantiles, and log-odds. Beyond a reach these may go on as the scores' do, or level off.
+_FREE, _TILT = 3.0, 1.0
+_INTERCEPT, _SLOPE = 100.0, 0.5
+_REACH, _FURTHEST, _BEYOND = 3.0, 9.0, 0.5
+# How many times as high waves of pooled counts and of log-odds may be: what is usual first.
+_SIZES = ((1.0, 1.0), (4.0, 1.0), (1.0, 4.0), (4.0, 4.0), (4.0, 16.0))
+_CAUTION = 3.0
+_MOST_STEPS, _SETTLED = 60, 1e-2
+_DAMPING, _STUCK = 1e-2, 1e9
 
 
 class Reading(NamedTuple):
@@ -61,14 +55,14 @@ class SmoothOdds:
     odds: FloatArray
     """The guess of log-odds per leaf."""
     of_pooled: FloatArray
-    """Bends of the pooled counts' logarithm, leaf x bend."""
+    """Bends of the pooled counts' logarithm, leaf x bend; waves are last."""
     of_odds: FloatArray
-    """Bends of the log-odds, leaf x bend."""
+    """Bends of the log-odds, leaf x bend; waves are last."""
     spreads: FloatArray
     """Prior standard deviation of every bend: those of pooled counts, then those of log-odds."""
-    waves: FloatArray
-    """Which of them are waves: whose size a prior may double."""
     total_is_known: bool
+    is_lumpy: bool = False
+    """Whether every leaf's pooled count is free."""
 
     @classmethod
     def around(
@@ -78,61 +72,54 @@ class SmoothOdds:
         *,
         cuts: Sequence[int] = (),
         towers: IntArray | None = None,
+        is_lumpy: bool = False,
         total_is_known: bool,
     ) -> "SmoothOdds":
         """Around counts (label x leaf, none negative) that are known roughly.
 
         Between `cuts`, and between quantiles of the guess, pooled counts are free; leaves that
-        are towers have counts and log-odds of their own.
+        are towers have counts and log-odds of their own. Where scores are lumpy all pooled
+        counts are free, and nothing but log-odds is smooth.
+
+        >>> edges = np.arange(9) / 8
+        >>> family = SmoothOdds.around(edges, np.ones((2, 8)), total_is_known=True)
+        >>> family.counts(np.zeros(len(family.spreads))).sum(axis=1).round(3).tolist()
+        [8.0, 8.0]
         """
         leaves = len(edges) - 1
+        lengths = _lengths(edges)
         shares = guess / guess.sum(axis=1, keepdims=True)
         marks = _marks(shares.mean(axis=0), cuts)
-        lengths = _lengths(edges)
         smooth = np.stack([_through(row, marks, lengths) for row in shares])
         ranks = np.cumsum(smooth.mean(axis=0)) - 0.5 * smooth.mean(axis=0)
         pooled = guess.sum(axis=1) @ smooth
-        log_odds, beyond = _score_odds(edges, ranks)
+        near, beyond = _score_odds(edges, ranks)
+        odds = near + _BEYOND * beyond
+        odds = odds + _intercept(pooled, odds, float(guess[1].sum()))
+        alone = np.eye(leaves)[:, np.zeros(0, np.int64) if towers is None else towers]
         number = np.arange(1, _WAVES + 1)
         waves = np.sqrt(2.0) * np.cos(np.pi * np.outer(ranks, number))
-        piece = np.searchsorted(marks, np.arange(leaves), side="right") - 1
-        pieces = (piece[:, None] == np.arange(len(marks) - 1)).astype(np.float64)
-        place = np.cumsum(lengths) - 0.5 * lengths
-        start, end = (
-            np.append(0.0, np.cumsum(lengths))[marks[each]] for each in (piece, piece + 1)
-        )
-        tilts = pieces * (2.0 * (place - start) / (end - start) - 1.0)[:, None]
-        tilt_spreads = np.full(pieces.shape[1], _TILT)
-        tilt_spreads[[0, -1]] = _FREE
-        alone = np.eye(leaves)[:, np.zeros(0, np.int64) if towers is None else towers]
-        wave_spreads, towering = 1.0 / (np.pi * number), np.ones(alone.shape[1])
-        flat = np.ones((leaves, 1))
-        of_pooled = np.hstack([pieces, tilts, alone, waves])
-        of_odds = np.hstack([flat, log_odds[:, None], beyond[:, None], alone, waves])
-        spreads = np.concatenate(
-            [
-                np.full(pieces.shape[1], _FREE),
-                tilt_spreads,
-                _FREE * towering,
-                wave_spreads,
-                [_INTERCEPT, _SLOPE, _BEYOND],
-                _FREE * towering,
-                wave_spreads,
-            ]
-        )
-        column = np.arange(len(spreads))
-        is_wave = (column >= len(spreads) - _WAVES).astype(np.float64)
-        first = of_pooled.shape[1]
-        is_wave[first - _WAVES : first] = -1.0
-        rate = float(guess[1].sum() / guess.sum())
-        odds = log_odds + _BEYOND * beyond
-        odds = odds + _intercept(pooled, odds, rate)
-        return cls(pooled, odds, of_pooled, of_odds, spreads, is_wave, total_is_known)
+        falling, free = 1.0 / (np.pi * number), np.full(alone.shape[1], _FREE)
+        if is_lumpy:
+            of_pooled, pooled_spreads = np.eye(leaves), np.full(leaves, _FREE)
+        else:
+            pieces, tilts = _pieces(marks, lengths)
+            tilted = np.full(tilts.shape[1], _TILT)
+            tilted[[0, -1]] = _FREE
+            of_pooled = np.hstack([pieces, alone, tilts, waves])
+            pooled_spreads = np.concatenate([np.full(len(tilted), _FREE), free, tilted, falling])
+        of_odds = np.hstack([np.column_stack([np.ones(leaves), near, beyond]), alone, waves])
+        odds_spreads = np.concatenate([[_INTERCEPT, _SLOPE, _BEYOND], free, falling])
+        spreads = np.concatenate([pooled_spreads, odds_spreads])
+        return cls(pooled, odds, of_pooled, of_odds, spreads, total_is_known, is_lumpy)
 
     def rougher(self, pooled: float, odds: float) -> "SmoothOdds":
         """The same with waves so many times as high."""
-        times = np.where(self.waves < 0.0, pooled, np.where(self.waves > 0.0, odds, 1.0))
-        return replace(self, spreads=self.spreads * times)
+        spreads, first = self.spreads.copy(), self.of_pooled.shape[1]
+        if not self.is_lumpy:
+            spreads[first - _WAVES : first] *= pooled
+        spreads[-_WAVES:] *= odds
+        return replace(self, spreads=spreads)
 
     def counts(self, bends: FloatArray) -> FloatArray:
         """Label x leaf."""
@@ -151,75 +138,64 @@ class SmoothOdds:
         if self.total_is_known:
             of_pooled = of_pooled - pooled @ of_pooled / pooled.sum()
         swing = (counts[0] * counts[1] / pooled)[:, None] * self.of_odds
-        return np.stack(
-            [
-                np.hstack([counts[0][:, None] * of_pooled, -swing]),
-                np.hstack([counts[1][:, None] * of_pooled, swing]),
-            ]
-        )
+        rows = zip(counts, (-swing, swing), strict=True)
+        return np.stack([np.hstack([row[:, None] * of_pooled, swung]) for row, swung in rows])
 
-    def after(self, moves: FloatArray, observed: Observed) -> FloatArray:
-        """Precision of the bends after counters, where counts move so with them."""
-        precision = np.diag(1.0 / self.spreads**2)
-        seen = observed.rows @ moves
-        for label in (0, 1):
-            precision += seen[label].T @ (seen[label] / observed.variances[label][:, None])
-        return precision
+    def likeliest(self, observed: Observed) -> Reading:
+        """The reading of the prior that has most evidence: as smooth as is usual, or rougher.
 
-    def read(self, observed: Observed, bends: FloatArray) -> "_Read":
-        """The likeliest counts (Levenberg-Marquardt), from such bends on."""
-        damping = 1e-2
-        counts = self.counts(bends)
-        badness = self._badness(bends, counts, observed)
+        Of scores that bend three times as far as is usual, intervals are still to hold.
+        """
+        sums, bends, reads = _Sums.of(observed), np.zeros(len(self.spreads)), []
+        for pooled, odds in _SIZES:
+            if self.is_lumpy and pooled > 1.0:
+                continue
+            reads.append(self.rougher(pooled, odds)._read(sums, bends))
+            bends = reads[0].bends
+        best = max(reads, key=lambda each: each.evidence)
+        cautious = np.maximum(best.family.spreads, _CAUTION * self.spreads)
+        return replace(self, spreads=cautious).reading(best.counts, observed)
+
+    def reading(self, counts: FloatArray, observed: Observed) -> Reading:
+        """Counts, and how far they may move: as their sizes and the guess's allow.
+
+        What noise took to 0 may be off by as much as the guess is large.
+        """
+        guess = self.counts(np.zeros(len(self.spreads)))
+        moves = self.moves(0.5 * (counts + guess))
+        seen = _Sums.of(observed).over(moves)
+        precision = _precision(self.spreads, seen, observed.variances)
+        covariance = np.linalg.inv(precision).astype(np.float64, copy=False)
+        return Reading(counts, moves, covariance)
+
+    def _read(self, sums: "_Sums", bends: FloatArray) -> "_Read":
+        """The likeliest counts, from such bends on (Levenberg-Marquardt)."""
+        counts, damping = self.counts(bends), _DAMPING
+        badness = self._badness(bends, counts, sums)
         for _ in range(_MOST_STEPS):
-            moves = self.moves(counts)
-            precision = self.after(moves, observed)
-            missed = (observed.values - _seen(observed, counts)) / observed.variances
-            pull = np.einsum("lc,lcb->b", missed, observed.rows @ moves) - bends / self.spreads**2
-            diagonal = np.diag(np.diag(precision))
+            seen = sums.over(self.moves(counts))
+            precision = _precision(self.spreads, seen, sums.variances)
+            missed = (sums.values - sums.over(counts)) / sums.variances
+            pull = np.einsum("lc,lcb->b", missed, seen) - bends / self.spreads**2
             if float(pull @ np.linalg.solve(precision, pull)) < _SETTLED:
                 break
             while True:
-                tried = bends + np.linalg.solve(precision + damping * diagonal, pull)
+                damped = precision + damping * np.diag(np.diag(precision))
+                tried = bends + np.linalg.solve(damped, pull)
                 reached = self.counts(tried)
-                found = self._badness(tried, reached, observed)
+                found = self._badness(tried, reached, sums)
                 if found <= badness or damping > _STUCK:
                     break
                 damping *= 4.0
             if found > badness:
                 break
             bends, counts, badness, damping = tried, reached, found, damping / 10.0
-        precision = self.after(self.moves(counts), observed)
         spread = float(np.linalg.slogdet(precision)[1]) + 2.0 * float(np.log(self.spreads).sum())
         return _Read(self, bends, counts, -0.5 * (badness + spread))
 
-    def _badness(self, bends: FloatArray, counts: FloatArray, observed: Observed) -> float:
-        missed = (observed.values - _seen(observed, counts)) ** 2 / observed.variances
+    def _badness(self, bends: FloatArray, counts: FloatArray, sums: "_Sums") -> float:
+        missed = (sums.values - sums.over(counts)) ** 2 / sums.variances
         return float(missed.sum() + ((bends / self.spreads) ** 2).sum())
-
-    def likeliest(self, observed: Observed) -> Reading:
-        """The reading of the prior that has most evidence: as smooth as is usual, or rougher."""
-        bends, reads = np.zeros(len(self.spreads)), []
-        for pooled in _SIZES:
-            start = bends
-            for odds in _SIZES:
-                reads.append(self.rougher(pooled, odds).read(observed, start))
-                start = reads[-1].bends
-                bends = start if odds == _SIZES[0] else bends
-        best = max(reads, key=lambda each: each.evidence)
-        return best.family.reading(best.counts, observed)
-
-    def reading(self, counts: FloatArray, observed: Observed) -> Reading:
-        """Counts and how they may move: as far as theirs and the guess's sizes allow.
-
-        What noise took to 0 may be off by as much as the guess is large. And of scores that bend
-        twice as far as is likely, intervals are still to hold.
-        """
-        guess = self.counts(np.zeros(len(self.spreads)))
-        moves = self.moves(0.5 * (counts + guess))
-        cautious = replace(self, spreads=_CAUTION * self.spreads)
-        covariance = np.linalg.inv(cautious.after(moves, observed)).astype(np.float64, copy=False)
-        return Reading(counts, moves, covariance)
 
 
 class _Read(NamedTuple):
@@ -228,6 +204,37 @@ class _Read(NamedTuple):
     counts: FloatArray
     evidence: float
     """Its logarithm, up to what all priors have in common."""
+
+
+class _Sums(NamedTuple):
+    """Counters, each the sum of neighbouring leaves; all are label x counter."""
+
+    starts: IntArray
+    ends: IntArray
+    values: FloatArray
+    variances: FloatArray
+
+    @classmethod
+    def of(cls, observed: Observed) -> "_Sums":
+        starts = observed.rows.argmax(axis=2)
+        ends = starts + np.count_nonzero(observed.rows, axis=2)
+        return cls(starts, ends, observed.values, observed.variances)
+
+    def over(self, leaves: FloatArray) -> FloatArray:
+        """What counters have of something per leaf: label x leaf, or label x leaf x more."""
+        below = np.zeros((2, leaves.shape[1] + 1, *leaves.shape[2:]))
+        np.cumsum(leaves, axis=1, out=below[:, 1:])
+        labels = np.array([[0], [1]])
+        over: FloatArray = below[labels, self.ends] - below[labels, self.starts]
+        return over
+
+
+def _precision(spreads: FloatArray, seen: FloatArray, variances: FloatArray) -> FloatArray:
+    """Of the bends, after counters that move so with them (label x counter x bend)."""
+    flat = seen.reshape(-1, seen.shape[-1])
+    precision: FloatArray = flat.T @ (flat / variances.reshape(-1, 1))
+    precision[np.diag_indices(len(spreads))] += 1.0 / spreads**2
+    return precision
 
 
 def table_covariance(
@@ -240,34 +247,25 @@ def table_covariance(
     covariance of a table that is drawn from a population, errors against that table have
     K - H T - T H' + T, where K = J C J' and H = K F. Without `table`, K.
     """
-    bends = reading.moves.shape[-1]
-    moves = reading.moves.reshape(-1, bends)
+    moves = reading.moves.reshape(-1, reading.moves.shape[-1])
     covariance: FloatArray = moves @ reading.covariance @ moves.T
     if table is None:
         return covariance
-    seen = observed.rows @ reading.moves
-    felt = [
-        (seen[label] / observed.variances[label][:, None]).T @ observed.rows[label]
-        for label in (0, 1)
-    ]
-    response = reading.covariance @ np.hstack(felt)
+    seen = _Sums.of(observed).over(reading.moves)
+    felt = (seen / observed.variances[..., None]).swapaxes(1, 2) @ observed.rows
+    response = reading.covariance @ np.hstack([felt[0], felt[1]])
     flat = table.ravel()
-    with_table = response * flat - np.outer(response @ flat, flat / flat.sum())
-    shared = moves @ with_table
+    shared = moves @ (response * flat - np.outer(response @ flat, flat / flat.sum()))
     drawn = np.diag(flat) - np.outer(flat, flat / flat.sum())
     return covariance - shared - shared.T + drawn
-
-
-def _seen(observed: Observed, counts: FloatArray) -> FloatArray:
-    return np.einsum("lcn,ln->lc", observed.rows, counts)
 
 
 def _marks(shares: FloatArray, cuts: Sequence[int]) -> IntArray:
     """Leaves at which pieces begin, and the end."""
     below = np.append(0.0, np.cumsum(shares))
     tails = 0.5 ** np.arange(1, _TAILS + 1) / _MARKS
-    shares_at = np.concatenate([tails, np.arange(1, _MARKS) / _MARKS, 1.0 - tails])
-    at = np.searchsorted(below, shares_at * below[-1])
+    wanted = np.concatenate([tails, np.arange(1, _MARKS) / _MARKS, 1.0 - tails])
+    at = np.searchsorted(below, wanted * below[-1])
     return np.unique(np.concatenate([[0, len(shares)], at, np.asarray(cuts, np.int64)]))
 
 
@@ -278,11 +276,21 @@ def _lengths(edges: FloatArray) -> FloatArray:
     return np.minimum(np.diff(edges) / usual, 1.0)
 
 
+def _pieces(marks: IntArray, lengths: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Between every two marks 1, and what rises from -1 to 1: leaf x piece."""
+    place = np.append(0.0, np.cumsum(lengths))
+    piece = np.searchsorted(marks, np.arange(len(lengths)), side="right") - 1
+    pieces = (piece[:, None] == np.arange(len(marks) - 1)).astype(np.float64)
+    start, end = place[marks[piece]], place[marks[piece + 1]]
+    middle = 0.5 * (place[1:] + place[:-1])
+    return pieces, pieces * (2.0 * (middle - start) / (end - start) - 1.0)[:, None]
+
+
 def _through(shares: FloatArray, marks: IntArray, lengths: FloatArray) -> FloatArray:
     """Shares smoothed between marks: a monotone cubic through what is below them."""
     place = np.append(0.0, np.cumsum(lengths))
     widths, held = np.diff(place[marks]), np.add.reduceat(shares, marks[:-1])
-    slopes = monotone_slopes(widths, held[None])[0]
+    slopes = monotone_slopes(widths, held)
     piece = np.searchsorted(marks, np.arange(len(shares)), side="right") - 1
     rise = (held[piece], slopes[piece] * widths[piece], slopes[piece + 1] * widths[piece])
     start, end = ((at - place[marks[piece]]) / widths[piece] for at in (place[:-1], place[1:]))
@@ -300,11 +308,11 @@ def _score_odds(edges: FloatArray, ranks: FloatArray) -> tuple[FloatArray, Float
     return near, log_odds - near
 
 
-def _intercept(pooled: FloatArray, log_odds: FloatArray, rate: float) -> float:
-    """What makes the pooled counts' share of positives a given one."""
+def _intercept(pooled: FloatArray, odds: FloatArray, positives: float) -> float:
+    """What is to be added to log-odds for so many positives."""
     low, high = -60.0, 60.0
     for _ in range(60):
         middle = 0.5 * (low + high)
-        positive = pooled @ (1.0 / (1.0 + np.exp(-log_odds - middle)))
-        low, high = (middle, high) if positive < rate * pooled.sum() else (low, middle)
+        too_few = pooled @ (1.0 / (1.0 + np.exp(-odds - middle))) < positives
+        low, high = (middle, high) if too_few else (low, middle)
     return 0.5 * (low + high)

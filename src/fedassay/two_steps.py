@@ -28,6 +28,7 @@ from fedassay.tally import Tally
 _FEWEST_IN_BOTH = 0.5
 _CLEAR = 4.0
 _LIKELY = 3.0
+_LUMPY = 0.25
 
 
 def check_pair(first: Survey, second: Survey) -> None:
@@ -145,9 +146,22 @@ def decode_both(
             f"{heard[0]:,} reports of the first and {heard[1]:,} of the second. "
             "Gather more of the one that has few, or read the first alone."
         )
+    leaves, observed = least_squares(first, first_tally, second, second_tally)
+    leaves = replace(leaves, smooth=decode_options.smooth)
+    if not second.is_local:
+        return by_cells(second, leaves)
+    alone = decode_counters(first, first_tally, decode_options=DecodeOptions())
+    return _smoothly(second, leaves, alone, observed)
+
+
+def least_squares(
+    first: Survey, first_tally: Tally, second: Survey, second_tally: Tally
+) -> tuple[ScoreHistogram, list[Observed]]:
+    """The leaves that fit all counters of both surveys best, and those counters."""
+    pair = ((first, first_tally), (second, second_tally))
+    heard = [tally.clients(survey) for survey, tally in pair]
     clients = float(sum(heard) if first.is_local else heard[1])
     total = clients if first.total_is_known else None
-    pair = ((first, first_tally), (second, second_tally))
     alone = decode_counters(first, first_tally, decode_options=DecodeOptions())
     counts = spread_over(first.grid, second.grid, alone.counts * (clients / heard[0]))
     passes = 2 if first.samples_clients else 1
@@ -158,11 +172,9 @@ def decode_both(
             for level in observed_in(survey, tally, counts, second.grid, clients=clients)
         ]
         counts, covariance = fit_leaves(observed, total=total)
-    noise = DenseNoise(covariance, counts if first.samples_clients else None, _epsilon(second))
-    leaves = ScoreHistogram(second.grid.edges, counts, noise, decode_options.smooth)
-    if not second.is_local:
-        return by_cells(second, leaves)
-    return _smoothly(second, leaves, alone, observed)
+    table = counts if first.samples_clients else None
+    noise = DenseNoise(covariance, table, _epsilon(second))
+    return ScoreHistogram(second.grid.edges, counts, noise), observed
 
 
 def by_cells(second: Survey, leaves: ScoreHistogram) -> ScoreHistogram:
@@ -195,11 +207,13 @@ def _smoothly(
         return leaves.merge(np.append(cuts_of(second), leaves.buckets))
     guess = spread_over(Grid(alone.edges), second.grid, none_negative(alone))
     guess *= leaves.total / guess.sum()
+    towers = towers_of(leaves)
     family = SmoothOdds.around(
         leaves.edges,
         guess,
         cuts=cuts_of(second).tolist(),
-        towers=_towers(leaves),
+        towers=towers,
+        is_lumpy=_is_lumpy(leaves, towers),
         total_is_known=second.total_is_known,
     )
     seen = Observed.joined(observed)
@@ -210,7 +224,7 @@ def _smoothly(
 def none_negative(histogram: ScoreHistogram) -> FloatArray:
     """The nearest counts of which none is negative, and none quite 0."""
     counts = np.maximum(histogram.monotone().counts, 0.0)
-    return counts + 1e-6 * counts.sum(axis=1, keepdims=True) / counts.shape[1]
+    return counts + 1e-6 * max(float(counts.sum()), 1.0) / counts.size
 
 
 def read_as(
@@ -235,7 +249,7 @@ def expected_smoothly(
     """What would be read of scores with these expected counts, under local privacy."""
     family = SmoothOdds.around(
         second.grid.edges,
-        counts + 1e-6 * counts.sum(axis=1, keepdims=True) / counts.shape[1],
+        counts + 1e-6 * counts.sum() / counts.size,
         cuts=cuts_of(second).tolist(),
         total_is_known=second.total_is_known,
     )
@@ -255,7 +269,7 @@ def _is_drowned(leaves: ScoreHistogram, label: int) -> bool:
     return bool(leaves.counts[label].sum() < _CLEAR * np.sqrt(leaves.noise.variance(ones)))
 
 
-def _towers(leaves: ScoreHistogram) -> IntArray:
+def towers_of(leaves: ScoreHistogram) -> IntArray:
     """Leaves that hold far more than either neighbour: tied scores.
 
     That is more than twice its count, or what twice its density makes if that is more, of both
@@ -274,6 +288,12 @@ def _towers(leaves: ScoreHistogram) -> IntArray:
         spread = variance + times**2 * variance[beside] - 2.0 * times * covariance[own, beside]
         towers &= held - times * held[beside] > _LIKELY * np.sqrt(np.maximum(spread, 0.0))
     return np.flatnonzero(towers)
+
+
+def _is_lumpy(leaves: ScoreHistogram, towers: IntArray) -> bool:
+    """Whether so many rows are in towers between the ends that noise will hide more of them."""
+    inside = towers[(towers > 0) & (towers < leaves.buckets - 1)]
+    return bool(leaves.counts[:, inside].sum() > _LUMPY * leaves.total)
 
 
 def leaf_of(coarse: Grid, fine: Grid) -> IntArray:

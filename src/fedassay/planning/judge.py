@@ -16,8 +16,8 @@ from fedassay.metrics.average_precision import precision_gradient
 from fedassay.metrics.roc_auc import area_gradient
 from fedassay.planning.pilot import Pilot, heard_fraction
 from fedassay.reconcile import News
-from fedassay.survey import Survey
 from fedassay.smooth_odds import SmoothOdds
+from fedassay.survey import Survey
 from fedassay.two_steps import cuts_of, rows_on, sums_on
 
 _QUANTILES = (0.2, 0.5, 0.8)

@@ -12,10 +12,10 @@ from fedassay.examples import FloatArray, IntArray
 from fedassay.grid import Grid
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.delta_method import CLEAR_OF_NOISE
-from fedassay.survey import Survey
-from fedassay.tally import Tally
 from fedassay.reconcile import Observed
 from fedassay.smooth_odds import SmoothOdds
+from fedassay.survey import Survey
+from fedassay.tally import Tally
 from fedassay.two_steps import none_negative, observed_in, spread_over
 
 _FEWEST = 16.0
