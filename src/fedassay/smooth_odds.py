@@ -168,7 +168,11 @@ class SmoothOdds:
         covariance = np.linalg.inv(precision).astype(np.float64, copy=False)
         return Reading(counts, moves, covariance)
 
-    def _read(self, sums: "_Sums", bends: FloatArray) -> "_Read":
+    def read(self, observed: Observed) -> "Read":
+        """The likeliest counts of this prior."""
+        return self._read(_Sums.of(observed), np.zeros(len(self.spreads)))
+
+    def _read(self, sums: "_Sums", bends: FloatArray) -> "Read":
         """The likeliest counts, from such bends on (Levenberg-Marquardt)."""
         counts, damping = self.counts(bends), _DAMPING
         badness = self._badness(bends, counts, sums)
@@ -191,14 +195,16 @@ class SmoothOdds:
                 break
             bends, counts, badness, damping = tried, reached, found, damping / 10.0
         spread = float(np.linalg.slogdet(precision)[1]) + 2.0 * float(np.log(self.spreads).sum())
-        return _Read(self, bends, counts, -0.5 * (badness + spread))
+        return Read(self, bends, counts, -0.5 * (badness + spread))
 
     def _badness(self, bends: FloatArray, counts: FloatArray, sums: "_Sums") -> float:
         missed = (sums.values - sums.over(counts)) ** 2 / sums.variances
         return float(missed.sum() + ((bends / self.spreads) ** 2).sum())
 
 
-class _Read(NamedTuple):
+class Read(NamedTuple):
+    """The likeliest counts of a prior, and what speaks for it."""
+
     family: SmoothOdds
     bends: FloatArray
     counts: FloatArray
@@ -257,7 +263,8 @@ def table_covariance(
     flat = table.ravel()
     shared = moves @ (response * flat - np.outer(response @ flat, flat / flat.sum()))
     drawn = np.diag(flat) - np.outer(flat, flat / flat.sum())
-    return covariance - shared - shared.T + drawn
+    against: FloatArray = covariance - shared - shared.T + drawn
+    return against
 
 
 def _marks(shares: FloatArray, cuts: Sequence[int]) -> IntArray:
@@ -295,8 +302,8 @@ def _through(shares: FloatArray, marks: IntArray, lengths: FloatArray) -> FloatA
     rise = (held[piece], slopes[piece] * widths[piece], slopes[piece + 1] * widths[piece])
     start, end = ((at - place[marks[piece]]) / widths[piece] for at in (place[:-1], place[1:]))
     least = _FLOOR * lengths / lengths.sum()
-    smooth = np.maximum(cubic(end, *rise) - cubic(start, *rise), least)
-    return smooth / smooth.sum()
+    smooth: FloatArray = np.maximum(cubic(end, *rise) - cubic(start, *rise), least)
+    return smooth / float(smooth.sum())
 
 
 def _score_odds(edges: FloatArray, ranks: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -288,15 +288,17 @@ def test_what_local_reports_tell_of_their_own_rows_leaves_out_what_rows_vary_by(
         assert wanted > 0.0
 
 
-def test_a_class_that_drowned_in_noise_is_read_by_cells_and_another_through_smooth_odds() -> None:
-    first = first_local(kinds="grr grr", leaves=LEAVES)
+def test_a_class_that_drowned_in_noise_is_read_by_cells_and_others_through_smooth_odds() -> None:
     cuts = CutLevels(LEAVES, (((0, 2), (0, 2)), ((0, 5), (0, 5))))
-    second = second_local(first, cuts, kinds="grr grr")
     shares = TRUTH / TRUTH.sum()
-    one, other = (expected_tally(survey, shares, 10**2)[0] for survey in (first, second))
+    first = first_local(kinds="grr grr", leaves=LEAVES, epsilon=Fraction(1, 4))
+    second = second_local(first, cuts, kinds="grr grr")
+    one, other = (expected_tally(survey, shares, 100)[0] for survey in (first, second))
     histogram = read(first, one, second, other)
     assert histogram.edges.tolist() == first.grid.edges[[0, 2, 5, 6]].tolist()
     np.testing.assert_allclose(histogram.counts.sum(), 400.0)
+    first = first_local(kinds="grr grr", leaves=LEAVES)
+    second = second_local(first, cuts, kinds="grr grr")
     # So many reports on all four levels that leaves stand out of their noise, lumps and all.
     one, other = (expected_tally(survey, shares, 10**8)[0] for survey in (first, second))
     apart = read(first, one, second, other)
