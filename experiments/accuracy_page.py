@@ -1,8 +1,8 @@
-"""The page of accuracy: errors side by side, their ratios, and what local privacy allows."""
+"""The page of accuracy: errors side by side, and their ratios."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import exp, isfinite, log, nan, pi, sqrt
+from math import exp, isfinite, log, nan, sqrt
 
 import numpy as np
 
@@ -65,17 +65,6 @@ class Errors:
         errors[..., place][silent] = abs(self.exact["roc_auc"] - 0.5)
         return replace(self, errors=errors)
 
-    @property
-    def floor(self) -> float:
-        """The mean error of ROC AUC that randomised response cannot go below."""
-        if not self.setting.privacy.is_local or self.setting.epsilon is None:
-            return nan
-        A, grown = self.exact["roc_auc"], exp(float(self.setting.epsilon))
-        p, q = grown / (grown + 2.0), 1.0 / (grown + 2.0)
-        each = (q * (A**2 + (1.0 - A) ** 2) - (q * (1.0 - 2.0 * A)) ** 2) / (p - q) ** 2
-        sd = sqrt((self.rows - self.positives) * each) / self.positives
-        return sd * sqrt(2.0 / pi)
-
 
 def accuracy_page(found: list[Errors]) -> str:
     """The whole page."""
@@ -105,17 +94,6 @@ def _sections(found: list[Errors]) -> Iterator[str]:
         "trial, the preset or ours, takes ROC AUC for 1/2. The verdicts above do not rest on "
         "it.\n\n" + _guessed(found)
     )
-    yield (
-        "## The floor of local privacy\n\n"
-        "A positive must tell at least whether it is ranked high or low. Under randomised "
-        "response with three answers (negative, low, high) each of N negatives sends either of "
-        "the other two with q = 1/(e^ε + 2), and a positive its own with p = e^ε q. These add "
-        "placements 0 and 1 to the sum of U - A over P positives: a standard deviation of "
-        "sqrt(N (q (A² + (1-A)²) - q² (1-2A)²)) / ((p - q) P), about "
-        "sqrt(M e^-ε (A² + (1-A)²)) / P where ε is large; a mean absolute error is sqrt(2/π) of "
-        "it. *At the floor* is how many times smaller than the preset's that would be: where it is "
-        "below the bar, no such survey can reach the bar on that table."
-    )
     for setting in dict.fromkeys(each.setting for each in found):
         of_setting = [each for each in found if each.setting == setting]
         for family, title in FAMILIES.items():
@@ -135,9 +113,6 @@ def _means(found: list[Errors]) -> str:
                 if isfinite(ratio) and ratio < 0.0
             ]
             mean, error = geometric(of_setting, DEFAULT, family)
-            floors = [log(each.mean(PAPER, family) / each.floor) for each in of_setting]
-            known = [each for each in floors if isfinite(each)]
-            at_floor = exp(float(np.mean(known))) if known and isfinite(bar) else nan
             body.append(
                 [
                     setting.name,
@@ -147,7 +122,6 @@ def _means(found: list[Errors]) -> str:
                     _times(mean, error),
                     f"{bar:g}" if isfinite(bar) else "",
                     _reached(mean, error, bar),
-                    f"{at_floor:.1f}" if isfinite(at_floor) else "",
                     ", ".join(worse) or "none",
                 ]
             )
@@ -159,7 +133,6 @@ def _means(found: list[Errors]) -> str:
         "default",
         "bar",
         "reached",
-        "at the floor",
         "worse than the preset on",
     ]
     return markdown_table(header, body)
@@ -203,10 +176,8 @@ def _times(mean: float, error: float) -> str:
 
 
 def _table(found: list[Errors], family: str) -> str:
-    has_floor = family == "roc_auc" and all(isfinite(each.floor) for each in found)
     header = ["table", "clients", "positives", "paper", "one step", "two steps", "one: times"]
     header += ["two: times", "without an answer (paper, one, two)"]
-    header += ["floor", "at the floor"] if has_floor else []
     body = []
     for each in found:
         means = [each.mean(design, family) for design in (PAPER, ONE_STEP, TWO_STEPS)]
@@ -218,7 +189,5 @@ def _table(found: list[Errors], family: str) -> str:
         row += [f"{mean:.5f}" for mean in means]
         row += [_times(*each.log_ratio(design, family)) for design in (ONE_STEP, TWO_STEPS)]
         row.append(", ".join(f"{100 * share:.0f} %" for share in silent))
-        if has_floor:
-            row += [f"{each.floor:.5f}", f"{means[0] / each.floor:.1f}"]
         body.append(row)
     return markdown_table(header, body)
