@@ -16,7 +16,7 @@ _SMALL = np.array(
     [0.0] + [lgamma(x + 1.0) - (x + 0.5) * log(x) + x - _HALF_LOG_TWO_PI for x in range(1, _TABLE)]
 )
 _ENOUGH = 1e-10
-_STEP = 64
+_STEP = 32
 _NEVER = 1e-30
 
 
@@ -33,17 +33,21 @@ def log_binomial(hits: FloatArray, trials: FloatArray, p: float, rest: float) ->
     if rest <= 0.0:
         return np.where(misses == 0.0, 0.0, -np.inf)
     inner = (hits > 0.0) & (misses > 0.0)
-    h, m, n = (np.where(inner, each, 1.0) for each in (hits, misses, trials))
-    n = np.where(inner, n, 2.0)
+    # One call for all three: for few numbers it is calls that cost.
+    parts = np.array([trials, hits, misses])
+    n, h, m = parts = np.where(inner, parts, np.array([[2.0], [1.0], [1.0]]))
+    of_n, of_h, of_m = _stirling_error(parts)
     value = (
-        _stirling_error(n)
-        - _stirling_error(h)
-        - _stirling_error(m)
+        of_n
+        - of_h
+        - of_m
         - _deviance(h, n * p)
         - _deviance(m, n * rest)
         + 0.5 * np.log(n / (h * m))
         - _HALF_LOG_TWO_PI
     )
+    if inner.all():
+        return value
     ends = trials * np.where(hits > 0.0, log(p), log1p(-p))
     value = np.where(inner, value, ends)
     return np.where((hits < 0.0) | (misses < 0.0), -np.inf, value)
