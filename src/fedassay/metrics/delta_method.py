@@ -12,7 +12,7 @@ from fedassay.metrics.range_noise import cell_noise_sd
 
 CLEAR_OF_NOISE = 4.0
 # Interpolation may leave a speck of an example on one side; a ratio to it means nothing.
-_SPECK = 1e-9
+SPECK = 1e-9
 
 
 def counts_estimate(
@@ -150,7 +150,7 @@ def why_undefined(
     if size is None:
         size = float((weights * histogram.counts).sum())
     noise_sd = sqrt(histogram.noise.variance(weights))
-    if size > _SPECK and size >= CLEAR_OF_NOISE * noise_sd:
+    if size > SPECK and size >= CLEAR_OF_NOISE * noise_sd:
         return None
     if noise_sd == 0.0:
         return NotEnoughData(

@@ -23,6 +23,7 @@ from fedassay.planning.forecast import (
     scaled,
 )
 from fedassay.planning.many_models import noise_variances
+from fedassay.planning.rate_errors import RatesOnGrid
 from fedassay.planning.request import SurveyRequest
 from fedassay.planning.score_model import binormal, from_reference, on_grid
 from fedassay.survey import Survey
@@ -79,15 +80,17 @@ class _OnGrid:
     areas: tuple[_Area, ...]
     sums: FloatArray
     """Model x 3 x label x cell: the area's gradient, all negatives, all positives."""
+    histograms: tuple[ScoreHistogram, ...]
 
     @classmethod
     def of(cls, models: Sequence[ScoreHistogram], grid: Grid, caution: float) -> "_OnGrid":
         counts = np.stack([on_grid(model, grid) for model in models])
-        areas = tuple(_Area.on(ScoreHistogram(grid.edges, each), caution) for each in counts)
+        histograms = tuple(ScoreHistogram(grid.edges, each) for each in counts)
+        areas = tuple(_Area.on(each, caution) for each in histograms)
         sums = np.zeros((len(models), 3, *counts.shape[1:]))
         sums[:, 0] = [area.gradient for area in areas]
         sums[:, 1, 0] = sums[:, 2, 1] = 1.0
-        return cls(counts, areas, sums)
+        return cls(counts, areas, sums, histograms)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,6 +117,7 @@ class Scorer:
     rates: tuple[tuple[Estimate, ...], ...]
     _on_grids: dict[Grid, _OnGrid] = field(default_factory=dict)
     """Several surveys share a grid: what it makes of the models is computed once."""
+    _rates_on: dict[Grid, RatesOnGrid] = field(default_factory=dict)
 
     @classmethod
     def for_request(cls, request: SurveyRequest) -> "Scorer":
@@ -135,10 +139,7 @@ class Scorer:
 
     def candidate(self, survey: Survey) -> Candidate:
         """Judge a survey by ROC AUC alone."""
-        grid = survey.grid
-        if grid not in self._on_grids:
-            self._on_grids[grid] = _OnGrid.of(self.models, grid, self.caution)
-        on = self._on_grids[grid]
+        on = self._on_grid(survey.grid)
         variances = noise_variances(survey, on.counts, on.sums, clients=self.clients)
         sds = np.sqrt(variances)
         classes = on.counts.sum(axis=2)
@@ -155,7 +156,27 @@ class Scorer:
 
         The area stands for the whole curve, and gains less from any choice.
         """
+        if self._rates(candidate.survey.grid).is_exact:
+            return self.least_error(candidate)
         return 2.0 * candidate.area_error + self._rates_error(self._expected(candidate.survey))
+
+    def least_error(self, candidate: Candidate) -> float:
+        """What `error` is at least, without what cells hide at thresholds: quick to predict."""
+        survey = candidate.survey
+        rates, counts = self._rates(survey.grid), self._on_grid(survey.grid).counts
+        variances = noise_variances(survey, counts, rates.sums, clients=self.clients)
+        return 2.0 * candidate.area_error + self._mean_log(rates.least_errors(variances))
+
+    def _on_grid(self, grid: Grid) -> _OnGrid:
+        if grid not in self._on_grids:
+            self._on_grids[grid] = _OnGrid.of(self.models, grid, self.caution)
+        return self._on_grids[grid]
+
+    def _rates(self, grid: Grid) -> RatesOnGrid:
+        if grid not in self._rates_on:
+            histograms = self._on_grid(grid).histograms
+            self._rates_on[grid] = RatesOnGrid.of(histograms, self.thresholds, self.rates)
+        return self._rates_on[grid]
 
     def _expected(self, survey: Survey) -> tuple[ScoreHistogram, ...]:
         return tuple(
@@ -187,9 +208,9 @@ class Scorer:
         ]
         return self._mean_log(errors)
 
-    def _mean_log(self, errors: list[list[float]]) -> float:
+    def _mean_log(self, errors: list[list[float]] | FloatArray) -> float:
         """The mean log over metrics; halves of a reference are two looks at the same error."""
-        table = np.array(errors)
+        table = np.asarray(errors)
         if self.are_halves:
             table = np.sqrt((table**2).mean(axis=0))
         return float(np.log(table).mean())
