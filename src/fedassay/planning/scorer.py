@@ -1,7 +1,7 @@
 """How good a candidate survey is, by its predicted errors."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import hypot, sqrt
 
@@ -24,7 +24,7 @@ from fedassay.planning.forecast import (
 )
 from fedassay.planning.many_models import noise_variances
 from fedassay.planning.rate_errors import RatesOnGrid
-from fedassay.planning.request import SurveyRequest
+from fedassay.planning.request import Steps, SurveyRequest
 from fedassay.planning.score_model import binormal, from_reference, on_grid
 from fedassay.survey import Survey
 
@@ -121,7 +121,13 @@ class Scorer:
 
     @classmethod
     def for_request(cls, request: SurveyRequest) -> "Scorer":
-        """The scorer of surveys that answer a request."""
+        """The scorer of surveys that answer a request; at whatever epsilon, the same one."""
+        if isinstance(request.reference, np.ndarray):
+            return cls._of(request)
+        return _last_scorers(replace(request, epsilon=None, steps=Steps.ONE))
+
+    @classmethod
+    def _of(cls, request: SurveyRequest) -> "Scorer":
         thresholds = request.thresholds or (0.2, 0.5, 0.8)
         if len(thresholds) > 3:
             thresholds = tuple(np.quantile(thresholds, (0.2, 0.5, 0.8), method="nearest"))
@@ -232,6 +238,12 @@ def _models(request: SurveyRequest) -> tuple[ScoreHistogram, ...]:
         return (scaled(model_for(request), _MANY),)
     described = [(rate or usual, auc or likely, shift) for usual, likely, shift in _UNKNOWN]
     return tuple(_binormal(*each) for each in dict.fromkeys(described))
+
+
+@lru_cache(maxsize=4)
+def _last_scorers(request: SurveyRequest) -> Scorer:
+    """Planning backwards asks at one epsilon after the other."""
+    return Scorer._of(request)
 
 
 @lru_cache(maxsize=64)
