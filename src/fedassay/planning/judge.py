@@ -16,6 +16,7 @@ from fedassay.metrics import accuracy, average_precision, precision, recall
 from fedassay.metrics.average_precision import precision_gradient
 from fedassay.metrics.roc_auc import area_gradient, likely_area
 from fedassay.noise import DenseNoise
+from fedassay.planning.known_leaves import KnownLeaves
 from fedassay.planning.pilot import Pilot, heard_fraction
 from fedassay.reconcile import News, of_both_labels
 from fedassay.survey import Survey
@@ -45,6 +46,10 @@ class Judge:
     rates: list[FloatArray]
     curve: list[FloatArray]
     """How both rates move with the leaves, at thresholds that nobody asked for."""
+    leaves: KnownLeaves | None
+    """What is known after the first survey, where noise is shared."""
+    felt: FloatArray | None
+    """The same times the gradients that all candidates have in common: label x leaf x sum."""
 
     @classmethod
     def of(cls, pilot: Pilot, thresholds: Sequence[float]) -> "Judge":
@@ -65,7 +70,11 @@ class Judge:
             of_all = (right - (tp + histogram.total_negatives - fp) / total) / total
             rates += [of_positives, of_called, of_all]
         curve = [_rate(pilot, edge, label) for edge in _edges(pilot, _CURVE) for label in (0, 1)]
-        return cls(pilot, edges, told, known, area_gradient(histogram), rates, curve)
+        area, leaves, felt = area_gradient(histogram), None, None
+        if known is not None and not pilot.survey.is_local:
+            leaves = KnownLeaves(known)
+            felt = known @ np.stack([area, *rates, *curve], axis=-1)
+        return cls(pilot, edges, told, known, area, rates, curve, leaves, felt)
 
     def error(self, survey: Survey) -> float:
         """The mean log of predicted errors: of both areas, of thresholds, and of the curve."""
@@ -85,14 +94,24 @@ class Judge:
         return self._of_cells(survey) if survey.is_local else self._of_leaves(survey)
 
     def _counters(self, survey: Survey) -> tuple[FloatArray, FloatArray]:
-        heard = self.pilot.clients * float(heard_fraction(survey))
-        return _counters(survey, self.pilot, heard=heard)
+        return _counters(survey, self.pilot, heard=self._heard(survey))
+
+    def _heard(self, survey: Survey) -> float:
+        return self.pilot.clients * float(heard_fraction(survey))
 
     def _variances(self, survey: Survey, sums: FloatArray) -> FloatArray:
         """Of sums of leaves (label x leaf x sum) after both surveys."""
         if self.known is None:
-            after: FloatArray = np.einsum("lng,lng->g", sums, self._covariance(survey) @ sums)
+            precision = self.told + _precision(*self._counters(survey))
+            after: FloatArray = np.einsum("lng,lng->g", sums, np.linalg.solve(precision, sums))
             return after
+        if self.leaves is not None and self.felt is not None:
+            # The second sum is the candidate's own; the others are those of all.
+            own = self.known @ sums[..., 1:2]
+            felt = np.concatenate([self.felt[..., :1], own, self.felt[..., 1:]], axis=-1)
+            variances = _counter_variances(survey, self.pilot, heard=self._heard(survey))
+            known: FloatArray = np.einsum("lng,lng->g", sums, felt)
+            return known - self.leaves.told_by(survey.hierarchy, variances, felt)
         before: FloatArray = np.einsum("lng,lng->g", sums, self.known @ sums)
         return before - self._news(survey, self.known).of_sums(sums)
 
@@ -146,23 +165,30 @@ def _error(estimate: Estimate) -> float:
 
 def _counters(survey: Survey, pilot: Pilot, *, heard: float) -> tuple[FloatArray, FloatArray]:
     """All counters of a survey: how they add leaves up, and their variances once debiased."""
+    levels = range(survey.hierarchy.levels)
+    rows = [rows_on(survey, level, pilot.grid) for level in levels]
+    return np.concatenate(rows, axis=1), _counter_variances(survey, pilot, heard=heard)
+
+
+def _counter_variances(survey: Survey, pilot: Pilot, *, heard: float) -> FloatArray:
+    """Of all counters of a survey once debiased, label x counter."""
     shares = (
         [float(share) for share in survey.level_policy.client_fractions]
         if isinstance(survey.level_policy, OneLevel)
         else [1.0] * survey.hierarchy.levels
     )
-    rows, variances = [], []
+    variances = []
     for level, (mechanism, share) in enumerate(zip(survey.mechanisms, shares, strict=True)):
-        rows.append(rows_on(survey, level, pilot.grid))
+        sums = np.abs(sums_on(survey, level, pilot.histogram.counts, pilot.grid))
         variance = level_variance(
             mechanism.law(),
             clients=pilot.clients,
             reports=heard * share,
-            counts=np.abs(sums_on(survey, level, pilot.histogram.counts, pilot.grid)),
+            counts=sums,
             sampled=survey.samples_clients,
         )
-        variances.append(np.broadcast_to(variance, rows[-1].shape[:2]))
-    return np.concatenate(rows, axis=1), np.concatenate(variances, axis=1)
+        variances.append(np.broadcast_to(variance, sums.shape))
+    return np.concatenate(variances, axis=1)
 
 
 def _precision(rows: FloatArray, variances: FloatArray) -> FloatArray:
