@@ -80,6 +80,11 @@ def fit_leaves(
     return leaves, of_both_labels(free, total_is_known=total is not None)
 
 
+def leaves_covariance(observed: Sequence[Observed], *, total_is_known: bool) -> FloatArray:
+    """The covariance alone of `fit_leaves`, which what counters say has no part in."""
+    return of_both_labels(_free_covariance(observed), total_is_known=total_is_known)
+
+
 def _free_covariance(observed: Sequence[Observed]) -> FloatArray:
     """Of leaves that were fitted with nothing known of their total, label x leaf x leaf."""
     count = observed[0].rows.shape[-1]

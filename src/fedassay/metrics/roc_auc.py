@@ -1,5 +1,6 @@
 """Areas under the ROC and precision-recall curves."""
 
+from dataclasses import replace
 from math import hypot, sqrt
 
 import numpy as np
@@ -16,6 +17,7 @@ from fedassay.metrics.delta_method import (
     why_one_class,
 )
 from fedassay.metrics.spans import possible_pairs
+from fedassay.noise import NoNoise
 
 # In a bucket, the cumulative count at part t is a cubic in t, linear in (slope at the start,
 # rise, slope at the end). So the pairs with the positive above, the integral of negatives below
@@ -137,7 +139,8 @@ def _binning_sd(histogram: ScoreHistogram, area: float) -> float:
     # Where tied scores lie among a bucket's others is not known either.
     order += ((tied_p * loose_n) ** 2 + (tied_n * loose_p) ** 2).sum() / 12.0
     every_second = np.append(np.arange(0, histogram.buckets, 2), histogram.buckets)
-    halved = histogram.merge(every_second)
+    # Only its counts are read: their noise would take longest to add up.
+    halved = replace(histogram, noise=NoNoise(), cells=None).merge(every_second)
     within = float(_pairs_within(halved, halved.counts).sum())
     coarse = (weighted_sum(halved.positives, halved.cumulative[0, :-1]) + within) / pairs
     possible = possible_pairs(histogram) / pairs / REACH
