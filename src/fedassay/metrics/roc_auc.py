@@ -40,7 +40,7 @@ _DENSITY = np.stack(
     ]
 )
 _FEW_BUCKETS = 2**11
-_PAIRS = _BELOW * _NODE_WEIGHTS @ _DENSITY.T
+PAIRS = _BELOW * _NODE_WEIGHTS @ _DENSITY.T
 
 
 def roc_auc(histogram: ScoreHistogram, *, max_fpr: float | None = None) -> Estimate:
@@ -184,7 +184,7 @@ def _pairs_within(histogram: ScoreHistogram, counts: FloatArray) -> FloatArray:
     starts, ends = slopes[:, :-1] * histogram.widths, slopes[:, 1:] * histogram.widths
     negatives = np.stack([starts[0], n, ends[0]])
     positives = np.stack([starts[1], p, ends[1]])
-    pairs: FloatArray = np.einsum("ib,ij,jb->b", negatives, _PAIRS, positives)
+    pairs: FloatArray = np.einsum("ib,ij,jb->b", negatives, PAIRS, positives)
     return pairs
 
 

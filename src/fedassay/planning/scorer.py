@@ -6,6 +6,7 @@ from functools import lru_cache
 from math import hypot, sqrt
 
 import numpy as np
+import numpy.typing as npt
 
 from fedassay.estimate import Estimate, NotEnoughData, TooCoarse
 from fedassay.examples import Examples, FloatArray
@@ -22,6 +23,7 @@ from fedassay.planning.forecast import (
     model_for,
     scaled,
 )
+from fedassay.planning.many_areas import ManyAreas
 from fedassay.planning.many_models import noise_variances
 from fedassay.planning.rate_errors import RatesOnGrid
 from fedassay.planning.request import Steps, SurveyRequest
@@ -77,20 +79,33 @@ class _OnGrid:
 
     counts: FloatArray
     """Model x label x cell."""
-    areas: tuple[_Area, ...]
+    area_errors: FloatArray
+    """Of each model's ROC AUC, before any noise."""
+    is_told: npt.NDArray[np.bool_]
     sums: FloatArray
     """Model x 3 x label x cell: the area's gradient, all negatives, all positives."""
     histograms: tuple[ScoreHistogram, ...]
 
     @classmethod
-    def of(cls, models: Sequence[ScoreHistogram], grid: Grid, caution: float) -> "_OnGrid":
+    def of(
+        cls,
+        models: Sequence[ScoreHistogram],
+        truths: Sequence[Estimate],
+        grid: Grid,
+        caution: float,
+    ) -> "_OnGrid":
         counts = np.stack([on_grid(model, grid) for model in models])
         histograms = tuple(ScoreHistogram(grid.edges, each) for each in counts)
-        areas = tuple(_Area.on(each, caution) for each in histograms)
+        areas = ManyAreas.of(histograms)
+        errors = [
+            _error(Estimate(value, binning_sd=spread), truth, caution)
+            for value, spread, truth in zip(areas.values, areas.binning_sds, truths, strict=True)
+        ]
+        lumps = (areas.values - areas.even) * caution
         sums = np.zeros((len(models), 3, *counts.shape[1:]))
-        sums[:, 0] = [area.gradient for area in areas]
+        sums[:, 0] = areas.gradients
         sums[:, 1, 0] = sums[:, 2, 1] = 1.0
-        return cls(counts, areas, sums, histograms)
+        return cls(counts, np.hypot(errors, lumps), areas.is_told, sums, histograms)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,12 +165,9 @@ class Scorer:
         sds = np.sqrt(variances)
         classes = on.counts.sum(axis=2)
         # As `why_one_class` has it: 1 where there would be no answer.
-        is_told = (classes >= CLEAR_OF_NOISE * sds[:, 1:]).all(axis=1)
-        errors = [
-            [area.error(float(sd), truth, self.caution) if told else 1.0]
-            for area, sd, truth, told in zip(on.areas, sds[:, 0], self.areas, is_told, strict=True)
-        ]
-        return Candidate(survey, self._mean_log(errors))
+        is_told = on.is_told & (classes >= CLEAR_OF_NOISE * sds[:, 1:]).all(axis=1)
+        errors = np.where(is_told, np.hypot(on.area_errors, sds[:, 0]), 1.0)
+        return Candidate(survey, self._mean_log(errors[:, np.newaxis]))
 
     def error(self, candidate: Candidate) -> float:
         """The mean log of predicted errors: twice ROC AUC's, and the mean over thresholds.
@@ -175,7 +187,7 @@ class Scorer:
 
     def _on_grid(self, grid: Grid) -> _OnGrid:
         if grid not in self._on_grids:
-            self._on_grids[grid] = _OnGrid.of(self.models, grid, self.caution)
+            self._on_grids[grid] = _OnGrid.of(self.models, self.areas, grid, self.caution)
         return self._on_grids[grid]
 
     def _rates(self, grid: Grid) -> RatesOnGrid:
