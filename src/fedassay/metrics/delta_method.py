@@ -1,6 +1,7 @@
 """From a metric's gradient to its errors, by the delta method."""
 
 from collections.abc import Callable
+from functools import lru_cache
 from math import sqrt
 
 import numpy as np
@@ -126,6 +127,12 @@ def why_one_class(histogram: ScoreHistogram) -> NotEnoughData | None:
     'there must be positives to divide by; the tally '
     """
     require_histogram(histogram)
+    return _why_one_class(histogram)
+
+
+@lru_cache(maxsize=8)
+def _why_one_class(histogram: ScoreHistogram) -> NotEnoughData | None:
+    """The last answers are kept, because several metrics ask for it one after the other."""
     for label, name in enumerate(("negatives", "positives")):
         weights = np.zeros_like(histogram.counts)
         weights[label] = 1.0
