@@ -86,7 +86,7 @@ class CutLevels(Levels):
         """The most that one example moves a level's counters, all together."""
         if self.weights is None or not self.is_weighted(level):
             return 1
-        return max(max(max(row), -min(row)) for row in self.weights)
+        return max(size for row in self.weights for size in (max(row), -min(row)))
 
     def cell_of(self, leaf: IntArray, level: int, label: int = 0) -> IntArray:
         """The cell of a level that each leaf lies in, for examples with a label."""

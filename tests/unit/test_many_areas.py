@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from fedassay.estimate import NotEnoughData
+from fedassay.examples import FloatArray
 from fedassay.grid import Grid
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.roc_auc import area_gradient, even_area, roc_auc
@@ -20,7 +21,7 @@ GRIDS = {
 }
 
 
-def spiked(counts: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> ScoreHistogram:
+def spiked(counts: FloatArray) -> FloatArray:
     """Single buckets that tower, of one class or of both."""
     moved = np.random.default_rng(3).poisson(counts).astype(np.float64)
     moved[:, :: max(moved.shape[1] // 6, 1)] *= 40.0

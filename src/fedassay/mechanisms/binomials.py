@@ -37,7 +37,7 @@ def log_binomial(hits: FloatArray, trials: FloatArray, p: float, rest: float) ->
     parts = np.array([trials, hits, misses])
     n, h, m = parts = np.where(inner, parts, np.array([[2.0], [1.0], [1.0]]))
     of_n, of_h, of_m = _stirling_error(parts)
-    value = (
+    value: FloatArray = (
         of_n
         - of_h
         - of_m

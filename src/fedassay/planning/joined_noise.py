@@ -49,7 +49,8 @@ def _of_one_share(
     *,
     total_is_known: bool,
 ) -> FloatArray:
-    fine, observed = places[-1][0], []
+    fine = places[-1][0]
+    observed: list[Observed] = []
     for grid, levels in places:
         for level in range(levels.levels):
             rows = levels.rows(level)

@@ -7,6 +7,7 @@ from math import hypot
 
 import numpy as np
 
+from fedassay.cut_levels import CutLevels
 from fedassay.decoding import level_variance
 from fedassay.estimate import Estimate, NotEnoughData, TooCoarse
 from fedassay.examples import FloatArray
@@ -46,7 +47,7 @@ class Judge:
     rates: list[FloatArray]
     curve: list[FloatArray]
     """How both rates move with the leaves, at thresholds that nobody asked for."""
-    leaves: KnownLeaves | None
+    common: KnownLeaves | None
     """What is known after the first survey, where noise is shared."""
     felt: FloatArray | None
     """The same times the gradients that all candidates have in common: label x leaf x sum."""
@@ -70,11 +71,11 @@ class Judge:
             of_all = (right - (tp + histogram.total_negatives - fp) / total) / total
             rates += [of_positives, of_called, of_all]
         curve = [_rate(pilot, edge, label) for edge in _edges(pilot, _CURVE) for label in (0, 1)]
-        area, leaves, felt = area_gradient(histogram), None, None
+        area, common, felt = area_gradient(histogram), None, None
         if known is not None and not pilot.survey.is_local:
-            leaves = KnownLeaves(known)
+            common = KnownLeaves(known)
             felt = known @ np.stack([area, *rates, *curve], axis=-1)
-        return cls(pilot, edges, told, known, area, rates, curve, leaves, felt)
+        return cls(pilot, edges, told, known, area, rates, curve, common, felt)
 
     def error(self, survey: Survey) -> float:
         """The mean log of predicted errors: of both areas, of thresholds, and of the curve."""
@@ -105,15 +106,15 @@ class Judge:
             precision = self.told + _precision(*self._counters(survey))
             after: FloatArray = np.einsum("lng,lng->g", sums, np.linalg.solve(precision, sums))
             return after
-        if self.leaves is not None and self.felt is not None:
-            # The second sum is the candidate's own; the others are those of all.
-            own = self.known @ sums[..., 1:2]
-            felt = np.concatenate([self.felt[..., :1], own, self.felt[..., 1:]], axis=-1)
-            variances = _counter_variances(survey, self.pilot, heard=self._heard(survey))
-            known: FloatArray = np.einsum("lng,lng->g", sums, felt)
-            return known - self.leaves.told_by(survey.hierarchy, variances, felt)
-        before: FloatArray = np.einsum("lng,lng->g", sums, self.known @ sums)
-        return before - self._news(survey, self.known).of_sums(sums)
+        if self.common is None or self.felt is None or not isinstance(survey.hierarchy, CutLevels):
+            before: FloatArray = np.einsum("lng,lng->g", sums, self.known @ sums)
+            return before - self._news(survey, self.known).of_sums(sums)
+        # The second sum is the candidate's own; the others are those of all.
+        own = self.known @ sums[..., 1:2]
+        felt = np.concatenate([self.felt[..., :1], own, self.felt[..., 1:]], axis=-1)
+        variances = _counter_variances(survey, self.pilot, heard=self._heard(survey))
+        shared: FloatArray = np.einsum("lng,lng->g", sums, felt)
+        return shared - self.common.told_by(survey.hierarchy, variances, felt)
 
     def _covariance(self, survey: Survey) -> FloatArray:
         """Of the leaves after both surveys, label x leaf x leaf."""

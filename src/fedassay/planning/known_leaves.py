@@ -64,7 +64,7 @@ def _rows(levels: CutLevels, level: int) -> PerLabel:
 
 
 def _counted(levels: CutLevels, level: int, values: FloatArray) -> FloatArray:
-    """Values by leaf added up as a level's counters do: label x any x leaf to label x any x cell."""
+    """Values by leaf (label x any x leaf), added up as a level's counters do."""
     rows = _rows(levels, level)
     if levels.is_weighted(level):
         weighted: FloatArray = values @ np.array(rows, dtype=np.float64)[..., np.newaxis]

@@ -40,7 +40,10 @@ class ManyAreas:
         pairs, widths = P * N, histograms[0].widths
         within = _pairs_within(widths, counts)
         before = np.einsum("mb,mb->m", p, below[:, 0, :-1])
-        values, even = (before + within.sum(axis=1)) / pairs, (before + (0.5 * p * n).sum(1)) / pairs
+        values, even = (
+            (before + within.sum(axis=1)) / pairs,
+            (before + (0.5 * p * n).sum(1)) / pairs,
+        )
         bound = np.maximum(np.abs(within), np.abs(p * n - within)).sum(axis=1) / pairs
         ties = np.stack([each.ties for each in histograms])
         binning = np.minimum(_binning_sds(histograms, counts, ties, values, pairs), bound)
@@ -48,7 +51,10 @@ class ManyAreas:
         placement_n = (below[:, 0, :-1] + 0.5 * n) / N[:, None]
         placement_p = 1.0 - (below[:, 1, :-1] + 0.5 * p) / P[:, None]
         gradients = np.stack(
-            [(placement_p - even[:, None]) / N[:, None], (placement_n - even[:, None]) / P[:, None]],
+            [
+                (placement_p - even[:, None]) / N[:, None],
+                (placement_n - even[:, None]) / P[:, None],
+            ],
             axis=1,
         )
         return cls(is_told, values, even, binning, gradients * is_told[:, None, None])

@@ -1,4 +1,4 @@
-"""Errors at thresholds as far as a grid alone decides them, for all surveys that are asked on it."""
+"""Errors at thresholds as far as a grid alone decides them, for all surveys on it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
