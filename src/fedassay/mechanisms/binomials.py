@@ -94,15 +94,17 @@ def mean_excess(trials: FloatArray, p: float, rest: float, over: FloatArray) -> 
     chance = np.exp(log_binomial(at, trials, p, rest))
     odds = p / rest
     left = np.flatnonzero(chance > 0.0)
-    steps = np.arange(_STEP, dtype=np.float64)
+    # Steps go down the rows: then all elements are multiplied up side by side.
+    steps = np.arange(_STEP, dtype=np.float64)[:, None]
     while left.size:
-        hits = at[left, None] + steps
-        ratios = np.maximum(trials[left, None] - hits, 0.0) / (hits + 1.0) * odds
+        hits = at[left] + steps
+        ratios = np.maximum(trials[left] - hits, 0.0) / (hits + 1.0) * odds
         terms = np.empty_like(hits)
-        terms[:, 0] = chance[left]
-        np.multiply(ratios[:, :-1].cumprod(axis=1), chance[left, None], out=terms[:, 1:])
-        total[left] += (terms * (hits - over[left, None])).sum(axis=1)
-        last, falls = terms[:, -1] * ratios[:, -1], ratios[:, -1]
+        terms[0] = chance[left]
+        for step in range(1, _STEP):
+            np.multiply(terms[step - 1], ratios[step - 1], out=terms[step])
+        total[left] += (terms * (hits - over[left])).sum(axis=0)
+        last, falls = terms[-1] * ratios[-1], ratios[-1]
         at[left] += _STEP
         chance[left] = last
         beyond = at[left] - over[left]

@@ -138,10 +138,10 @@ def _crowd_deltas(
     else:
         over = (1.0 + more) * outer + beyond
         excess = mean_excess(messages, hit, float(1 - blanket.hit), over)
-    parts = np.split(chances * excess, np.cumsum(sizes)[:-1])
+    sums = np.add.reduceat(chances * excess, np.cumsum([0, *sizes[:-1]]))
     return [
-        float(weight * part.sum()) + 2.0 * tail / hit
-        for weight, part in zip(weights, parts, strict=True)
+        weight * each + 2.0 * tail / hit
+        for weight, each in zip(weights, sums.tolist(), strict=True)
     ]
 
 
