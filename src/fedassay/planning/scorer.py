@@ -176,14 +176,14 @@ class Scorer:
         """
         if self._rates(candidate.survey.grid).is_exact:
             return self.least_error(candidate)
-        return 2.0 * candidate.area_error + self._rates_error(self._expected(candidate.survey))
+        return _together(candidate.area_error, self._rates_error(self._expected(candidate.survey)))
 
     def least_error(self, candidate: Candidate) -> float:
         """What `error` is at least, without what cells hide at thresholds: quick to predict."""
         survey = candidate.survey
         rates, counts = self._rates(survey.grid), self._on_grid(survey.grid).counts
         variances = noise_variances(survey, counts, rates.sums, clients=self.clients)
-        return 2.0 * candidate.area_error + self._mean_log(rates.least_errors(variances))
+        return _together(candidate.area_error, self._mean_log(rates.least_errors(variances)))
 
     def _on_grid(self, grid: Grid) -> _OnGrid:
         if grid not in self._on_grids:
@@ -207,7 +207,7 @@ class Scorer:
             [self._area_error(each, truth)]
             for each, truth in zip(expected, self.areas, strict=True)
         ]
-        return 2.0 * self._mean_log(areas) + self._rates_error(expected)
+        return _together(self._mean_log(areas), self._rates_error(expected))
 
     def _area_error(self, expected: ScoreHistogram, truth: Estimate) -> float:
         if why_one_class(expected) is not None:
@@ -232,6 +232,10 @@ class Scorer:
         if self.are_halves:
             table = np.sqrt((table**2).mean(axis=0))
         return float(np.log(table).mean())
+
+
+def _together(area_error: float, rates_error: float) -> float:
+    return 2.0 * area_error + rates_error
 
 
 def _caution(reference: Examples | FloatArray | None) -> float:
