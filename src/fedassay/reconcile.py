@@ -144,12 +144,6 @@ class News:
         less: FloatArray = self.scaled.swapaxes(1, 2) @ np.linalg.solve(self.whole, self.scaled)
         return less
 
-    def of_sums(self, weights: FloatArray) -> FloatArray:
-        """Off the variances of sums of leaves, given by label x leaf x sum."""
-        felt = self.scaled @ weights
-        less: FloatArray = np.einsum("lks,lks->s", felt, np.linalg.solve(self.whole, felt))
-        return less
-
 
 def of_both_labels(covariance: FloatArray, *, total_is_known: bool) -> FloatArray:
     """Of fitted leaves, label x leaf x leaf, in one matrix: negatives, then positives.

@@ -114,7 +114,7 @@ def _oracle(
         return make(largest_local(make, promise, reports=honest, cap=cap))
 
     if paper:
-        return _unary(promise, honest, cap)
+        return kept(UnaryEncoding)
     makes: list[Make] = sorted(
         (UnaryEncoding, response), key=lambda make: mean_variance(make(cap), cells)
     )

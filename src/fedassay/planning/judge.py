@@ -102,19 +102,17 @@ class Judge:
 
     def _variances(self, survey: Survey, sums: FloatArray) -> FloatArray:
         """Of sums of leaves (label x leaf x sum) after both surveys."""
-        if self.known is None:
+        levels = survey.hierarchy
+        if self.common is None or self.felt is None or not isinstance(levels, CutLevels):
             precision = self.told + _precision(*self._counters(survey))
             after: FloatArray = np.einsum("lng,lng->g", sums, np.linalg.solve(precision, sums))
             return after
-        if self.common is None or self.felt is None or not isinstance(survey.hierarchy, CutLevels):
-            before: FloatArray = np.einsum("lng,lng->g", sums, self.known @ sums)
-            return before - self._news(survey, self.known).of_sums(sums)
         # The second sum is the candidate's own; the others are those of all.
-        own = self.known @ sums[..., 1:2]
+        own = self.common.covariance @ sums[..., 1:2]
         felt = np.concatenate([self.felt[..., :1], own, self.felt[..., 1:]], axis=-1)
         variances = _counter_variances(survey, self.pilot, heard=self._heard(survey))
-        shared: FloatArray = np.einsum("lng,lng->g", sums, felt)
-        return shared - self.common.told_by(survey.hierarchy, variances, felt)
+        before: FloatArray = np.einsum("lng,lng->g", sums, felt)
+        return before - self.common.told_by(levels, variances, felt)
 
     def _covariance(self, survey: Survey) -> FloatArray:
         """Of the leaves after both surveys, label x leaf x leaf."""

@@ -25,7 +25,7 @@ class KnownLeaves:
     ) -> FloatArray:
         """What counters take off the variances of sums, given by K times them: one for each.
 
-        As `reconcile.News.of_sums`, with the rows of the counters never written out. Counters R
+        As `reconcile.News`, with the rows of the counters never written out. Counters R
         have variances V (label x counter): F' (V + R K R')^-1 F, where F = R K times the sums.
         """
         seen = np.concatenate([self._of_level(levels, each) for each in _levels(levels)], axis=1)
