@@ -1,6 +1,7 @@
 """Rows drawn again with replacement: their exact metrics and their counts on a grid."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import nan, sqrt
 
 import numpy as np
@@ -11,6 +12,7 @@ from fedassay.metrics.exact_clinical import SortedRows as RowsBelow
 from fedassay.metrics.exact_clinical import at_goal
 from fedassay.metrics.log_odds import log_odds
 from fedassay.metrics.named import USUAL_GOALS
+from fedassay.metrics.regression import LogisticModel
 from fedassay.metrics.weak_calibration import IN_THE_LARGE, INTERCEPT_AND_SLOPE
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -89,7 +91,7 @@ def exact_metrics(
         "prevalence": P / (N + P),
         "oe_ratio": P / float(rows.distinct @ (n + p)),
     }
-    values |= _weak_calibration(rows.odds, counts.astype(np.float64))
+    values |= _weak_calibration(rows, counts.astype(np.float64))
     sums = RowsBelow(rows.distinct, np.append(0.0, below_n), np.append(0.0, below_p))
     goals = {name: at_goal(sums, name) for name in USUAL_GOALS}
     values |= {name: nan if value is None else value for name, value in goals.items()}
@@ -101,9 +103,20 @@ def exact_metrics(
     return {name: float(value) for name, value in values.items()}
 
 
-def _weak_calibration(odds: FloatArray, counts: FloatArray) -> dict[str, float]:
+@lru_cache(maxsize=2)
+def _regressions(rows: SortedRows) -> tuple[LogisticModel, ...]:
+    """Both, begun at the table's own parameters: those of rows drawn again are near."""
+    models = (IN_THE_LARGE, INTERCEPT_AND_SLOPE)
+    fits = [model.fit(rows.odds, rows.counts().astype(np.float64)) for model in models]
+    return tuple(
+        model if isinstance(fit, NotEnoughData) else replace(model, start=fit.parameters)
+        for model, fit in zip(models, fits, strict=True)
+    )
+
+
+def _weak_calibration(rows: SortedRows, counts: FloatArray) -> dict[str, float]:
     """The logistic regressions of labels on log-odds: an offset, and a line; NaN without one."""
-    fits = [model.fit(odds, counts) for model in (IN_THE_LARGE, INTERCEPT_AND_SLOPE)]
+    fits = [model.fit(rows.odds, counts) for model in _regressions(rows)]
     found = [
         [nan, nan] if isinstance(fit, NotEnoughData) else list(map(float, fit.parameters))
         for fit in fits

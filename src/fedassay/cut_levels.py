@@ -86,7 +86,7 @@ class CutLevels(Levels):
         """The most that one example moves a level's counters, all together."""
         if self.weights is None or not self.is_weighted(level):
             return 1
-        return max(abs(weight) for row in self.weights for weight in row)
+        return max(size for row in self.weights for size in (max(row), -min(row)))
 
     def cell_of(self, leaf: IntArray, level: int, label: int = 0) -> IntArray:
         """The cell of a level that each leaf lies in, for examples with a label."""
@@ -165,8 +165,10 @@ def _both(rows: Any, name: str) -> PerLabel:
 
 
 def _check_starts(starts: tuple[int, ...], leaves: int) -> None:
-    for start in starts:
-        require_whole(start, "the first leaf of a cell", 0, leaves - 1)
+    # Plain numbers, as all of them are but for mistakes, are seen at a glance.
+    if not all(type(start) is int and 0 <= start < leaves for start in starts):
+        for start in starts:
+            require_whole(start, "the first leaf of a cell", 0, leaves - 1)
     rising = all(low < high for low, high in pairwise(starts))
     if not starts or starts[0] != 0 or not rising:
         raise SettingInvalid(

@@ -7,6 +7,8 @@ import numpy as np
 
 from fedassay.examples import FloatArray
 
+_BACKWARDS = slice(None, None, -1)
+
 
 def monotone_slopes(widths: FloatArray, counts: FloatArray) -> FloatArray:
     """Slopes of the monotone cubic (PCHIP) through cumulative counts, at every edge.
@@ -15,19 +17,22 @@ def monotone_slopes(widths: FloatArray, counts: FloatArray) -> FloatArray:
     estimates at the ends (Fritsch and Butland 1984).
     """
     density = counts / widths
-    if density.shape[-1] == 1:
+    cells = density.shape[-1]
+    if cells == 1:
         return np.repeat(density, 2, axis=-1)
     left, right = density[..., :-1], density[..., 1:]
     weight_left = 2.0 * widths[1:] + widths[:-1]
     weight_right = widths[1:] + 2.0 * widths[:-1]
-    rising = np.sign(left) * np.sign(right) > 0.0
+    signs = np.sign(density)
+    rising = signs[..., :-1] * signs[..., 1:] > 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
         inner = (weight_left + weight_right) / (weight_left / left + weight_right / right)
-    slopes = np.empty((*density.shape[:-1], density.shape[-1] + 1))
+    slopes = np.empty((*density.shape[:-1], cells + 1))
     slopes[..., 1:-1] = np.where(rising, inner, 0.0)
-    # The outermost two and those beside them, from either end.
-    outer, beside = [0, -1], [1, -2]
-    slopes[..., outer] = _end_slopes(
+    # The outermost two and those beside them, from either end; slices cost less than lists do.
+    outer = slice(None, None, cells - 1)
+    beside = slice(1, -1, cells - 3) if cells > 3 else slice(1, 2) if cells == 3 else _BACKWARDS
+    slopes[..., ::cells] = _end_slopes(
         widths[outer], widths[beside], density[..., outer], density[..., beside]
     )
     return slopes
@@ -37,8 +42,9 @@ def _end_slopes(
     near: FloatArray, far: FloatArray, first: FloatArray, second: FloatArray
 ) -> FloatArray:
     slope = ((2.0 * near + far) * first - near * second) / (near + far)
-    slope = np.where(np.sign(slope) != np.sign(first), 0.0, slope)
-    overshoots = (np.sign(first) != np.sign(second)) & (np.abs(slope) > 3.0 * np.abs(first))
+    sign = np.sign(first)
+    slope = np.where(np.sign(slope) != sign, 0.0, slope)
+    overshoots = (sign != np.sign(second)) & (np.abs(slope) > 3.0 * np.abs(first))
     return np.where(overshoots, 3.0 * first, slope)
 
 

@@ -89,6 +89,11 @@ def fit_leaves(
     return leaves, of_both_labels(free, total_is_known=total is not None)
 
 
+def leaves_covariance(observed: Sequence[Observed], *, total_is_known: bool) -> FloatArray:
+    """The covariance alone of `fit_leaves`, which what counters say has no part in."""
+    return of_both_labels(_free_covariance(observed), total_is_known=total_is_known)
+
+
 def _free_covariance(observed: Sequence[Observed]) -> FloatArray:
     """Of leaves that were fitted with nothing known of their total, label x leaf x leaf."""
     count = observed[0].rows.shape[-1]
@@ -146,12 +151,6 @@ class News:
     def of_leaves(self) -> FloatArray:
         """Off the covariance of all leaves, label x leaf x leaf."""
         less: FloatArray = self.scaled.swapaxes(1, 2) @ np.linalg.solve(self.whole, self.scaled)
-        return less
-
-    def of_sums(self, weights: FloatArray) -> FloatArray:
-        """Off the variances of sums of leaves, given by label x leaf x sum."""
-        felt = self.scaled @ weights
-        less: FloatArray = np.einsum("lks,lks->s", felt, np.linalg.solve(self.whole, felt))
         return less
 
 

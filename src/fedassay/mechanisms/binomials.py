@@ -16,7 +16,7 @@ _SMALL = np.array(
     [0.0] + [lgamma(x + 1.0) - (x + 0.5) * log(x) + x - _HALF_LOG_TWO_PI for x in range(1, _TABLE)]
 )
 _ENOUGH = 1e-10
-_STEP = 64
+_STEP = 32
 _NEVER = 1e-30
 
 
@@ -33,17 +33,21 @@ def log_binomial(hits: FloatArray, trials: FloatArray, p: float, rest: float) ->
     if rest <= 0.0:
         return np.where(misses == 0.0, 0.0, -np.inf)
     inner = (hits > 0.0) & (misses > 0.0)
-    h, m, n = (np.where(inner, each, 1.0) for each in (hits, misses, trials))
-    n = np.where(inner, n, 2.0)
-    value = (
-        _stirling_error(n)
-        - _stirling_error(h)
-        - _stirling_error(m)
+    # One call for all three: for few numbers it is calls that cost.
+    parts = np.array([trials, hits, misses])
+    n, h, m = parts = np.where(inner, parts, np.array([[2.0], [1.0], [1.0]]))
+    of_n, of_h, of_m = _stirling_error(parts)
+    value: FloatArray = (
+        of_n
+        - of_h
+        - of_m
         - _deviance(h, n * p)
         - _deviance(m, n * rest)
         + 0.5 * np.log(n / (h * m))
         - _HALF_LOG_TWO_PI
     )
+    if inner.all():
+        return value
     ends = trials * np.where(hits > 0.0, log(p), log1p(-p))
     value = np.where(inner, value, ends)
     return np.where((hits < 0.0) | (misses < 0.0), -np.inf, value)
@@ -90,15 +94,17 @@ def mean_excess(trials: FloatArray, p: float, rest: float, over: FloatArray) -> 
     chance = np.exp(log_binomial(at, trials, p, rest))
     odds = p / rest
     left = np.flatnonzero(chance > 0.0)
-    steps = np.arange(_STEP, dtype=np.float64)
+    # Steps go down the rows: then all elements are multiplied up side by side.
+    steps = np.arange(_STEP, dtype=np.float64)[:, None]
     while left.size:
-        hits = at[left, None] + steps
-        ratios = np.maximum(trials[left, None] - hits, 0.0) / (hits + 1.0) * odds
+        hits = at[left] + steps
+        ratios = np.maximum(trials[left] - hits, 0.0) / (hits + 1.0) * odds
         terms = np.empty_like(hits)
-        terms[:, 0] = chance[left]
-        np.multiply(ratios[:, :-1].cumprod(axis=1), chance[left, None], out=terms[:, 1:])
-        total[left] += (terms * (hits - over[left, None])).sum(axis=1)
-        last, falls = terms[:, -1] * ratios[:, -1], ratios[:, -1]
+        terms[0] = chance[left]
+        for step in range(1, _STEP):
+            np.multiply(terms[step - 1], ratios[step - 1], out=terms[step])
+        total[left] += (terms * (hits - over[left])).sum(axis=0)
+        last, falls = terms[-1] * ratios[-1], ratios[-1]
         at[left] += _STEP
         chance[left] = last
         beyond = at[left] - over[left]

@@ -9,7 +9,7 @@ from functools import lru_cache
 SCALE = 2**192
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=4096)
 def scaled_exp(epsilon: Fraction) -> int:
     """A whole number just below e^epsilon 2^192.
 

@@ -14,6 +14,7 @@ and delta(epsilon) = E_U[max(L_a - e^epsilon L_b, 0)], averaged over M; H_a coun
 that say a, each with probability `hit` under U.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -22,6 +23,7 @@ from math import ceil, expm1, sqrt
 
 import numpy as np
 
+from fedassay.examples import FloatArray
 from fedassay.mechanisms.binomials import far_off, log_binomial, mean_excess
 
 _OUTWARD = 1.0 + 1e-6
@@ -59,9 +61,8 @@ def shuffled_delta(blanket: Blanket, epsilon: float, reports: int, *, least: flo
     """
     others = min(reports - 1, _most_others(blanket))
     cuts, masses, below = _crowds(blanket, others, least)
-    total = below
-    for cut, mass in zip(cuts, masses, strict=True):
-        total += mass * _crowd_delta(blanket, epsilon, cut, least)
+    deltas = _crowd_deltas(blanket, epsilon, cuts, least)
+    total = below + sum(mass * delta for mass, delta in zip(masses, deltas, strict=True))
     return min(total * _OUTWARD, 1.0)
 
 
@@ -75,7 +76,7 @@ def guessed_delta(blanket: Blanket, epsilon: float, reports: int, *, least: floa
     share = float(blanket.share)
     mean = min(reports - 1, _most_others(blanket)) * share
     unlucky = max(mean - sqrt(mean * (1.0 - share)), 0.0)
-    return _crowd_delta(blanket, epsilon, int(unlucky), least)
+    return _crowd_deltas(blanket, epsilon, [int(unlucky)], least)[0]
 
 
 def _most_others(blanket: Blanket) -> int:
@@ -110,29 +111,41 @@ def _window(mean: float, sd: float, tail: float, most: int) -> tuple[int, int]:
     return max(0, int(mean - far)), min(most, ceil(mean + far))
 
 
-def _crowd_delta(blanket: Blanket, epsilon: float, others: int, least: float) -> float:
-    """Delta among this many blanket reports and one more."""
+def _crowd_deltas(
+    blanket: Blanket, epsilon: float, crowds: Sequence[int], least: float
+) -> list[float]:
+    """Delta among so many blanket reports and one more, for several crowds at once."""
     share, hit = float(blanket.share), float(blanket.hit)
     rest = float(1 - blanket.share)
     if rest <= 0.0:
-        return 0.0
-    messages = others + 1
+        return [0.0] * len(crowds)
     more = expm1(epsilon)
-    weight = rest / (hit * messages)
-    beyond = more * share / weight
     outer_p = 2.0 * hit if blanket.says_one else hit
     outer_rest = float(1 - (2 if blanket.says_one else 1) * blanket.hit)
     # What lies outside weighs at most as much as the largest density, which is below 1/hit.
     tail = least * hit / 8.0
-    sd = sqrt(messages * outer_p * outer_rest)
-    low, high = _window(messages * outer_p, sd, tail, messages)
-    outer = np.arange(low, high + 1, dtype=np.float64)
-    chances = np.exp(log_binomial(outer, np.full_like(outer, messages), outer_p, outer_rest))
+    windows = [_outer_window(others + 1, outer_p, outer_rest, tail) for others in crowds]
+    sizes = [len(window) for window in windows]
+    outer = np.concatenate(windows)
+    messages = np.repeat([others + 1.0 for others in crowds], sizes)
+    weights = [rest / (hit * (others + 1)) for others in crowds]
+    beyond = np.repeat([more * share / weight for weight in weights], sizes)
+    chances = np.exp(log_binomial(outer, messages, outer_p, outer_rest))
     if blanket.says_one:
         # Given how many say a or b, each of them says a with probability one half.
-        trials, over = outer, ((1.0 + more) * outer + beyond) / (2.0 + more)
-        excess = (2.0 + more) * mean_excess(trials, 0.5, 0.5, over)
+        over = ((1.0 + more) * outer + beyond) / (2.0 + more)
+        excess = (2.0 + more) * mean_excess(outer, 0.5, 0.5, over)
     else:
-        trials, over = np.full_like(outer, messages), (1.0 + more) * outer + beyond
-        excess = mean_excess(trials, hit, float(1 - blanket.hit), over)
-    return float(weight * (chances * excess).sum()) + 2.0 * tail / hit
+        over = (1.0 + more) * outer + beyond
+        excess = mean_excess(messages, hit, float(1 - blanket.hit), over)
+    sums = np.add.reduceat(chances * excess, np.cumsum([0, *sizes[:-1]]))
+    return [
+        weight * each + 2.0 * tail / hit
+        for weight, each in zip(weights, sums.tolist(), strict=True)
+    ]
+
+
+def _outer_window(messages: int, p: float, rest: float, tail: float) -> FloatArray:
+    """How many of the messages say what one of both inputs would, but for the tails."""
+    low, high = _window(messages * p, sqrt(messages * p * rest), tail, messages)
+    return np.arange(low, high + 1, dtype=np.float64)

@@ -1,6 +1,7 @@
 """From a metric's gradient to its errors, by the delta method."""
 
 from collections.abc import Callable
+from functools import lru_cache
 from math import sqrt
 
 import numpy as np
@@ -12,7 +13,7 @@ from fedassay.metrics.range_noise import cell_noise_sd
 
 CLEAR_OF_NOISE = 4.0
 # Interpolation may leave a speck of an example on one side; a ratio to it means nothing.
-_SPECK = 1e-9
+SPECK = 1e-9
 
 
 def counts_estimate(
@@ -126,6 +127,12 @@ def why_one_class(histogram: ScoreHistogram) -> NotEnoughData | None:
     'there must be positives to divide by; the tally '
     """
     require_histogram(histogram)
+    return _why_one_class(histogram)
+
+
+@lru_cache(maxsize=8)
+def _why_one_class(histogram: ScoreHistogram) -> NotEnoughData | None:
+    """The last answers are kept, because several metrics ask for it one after the other."""
     for label, name in enumerate(("negatives", "positives")):
         weights = np.zeros_like(histogram.counts)
         weights[label] = 1.0
@@ -150,7 +157,7 @@ def why_undefined(
     if size is None:
         size = float((weights * histogram.counts).sum())
     noise_sd = sqrt(histogram.noise.variance(weights))
-    if size > _SPECK and size >= CLEAR_OF_NOISE * noise_sd:
+    if size > SPECK and size >= CLEAR_OF_NOISE * noise_sd:
         return None
     if noise_sd == 0.0:
         return NotEnoughData(

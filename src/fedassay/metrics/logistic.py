@@ -118,12 +118,27 @@ class _State:
         sizes = np.sqrt(np.maximum(np.diag(information), 0.0))
         if not (sizes > _NOTHING).all():
             return None
-        scaled = information / sizes / sizes[:, None]
-        if not np.linalg.eigvalsh(scaled)[0] > _SINGULAR:
+        scaled = _inverse_of_scaled(information / sizes / sizes[:, None])
+        if scaled is None:
             return None
-        inverse = np.linalg.inv(scaled) / sizes / sizes[:, None]
+        inverse = scaled / sizes / sizes[:, None]
         step = inverse @ slope
         return cls(p, inverse, step, float(slope @ step))
+
+
+def _inverse_of_scaled(matrix: FloatArray) -> FloatArray | None:
+    """Of a matrix with ones on its diagonal; None where it is not clearly positive.
+
+    Of a line's two parameters its eigenvalues are 1 - r and 1 + r: no library is called for them.
+    """
+    if len(matrix) == 2:
+        r = float(matrix[0, 1])
+        if not 1.0 - abs(r) > _SINGULAR:
+            return None
+        return np.array([[1.0, -r], [-r, 1.0]]) / ((1.0 - r) * (1.0 + r))
+    if not np.linalg.eigvalsh(matrix)[0] > _SINGULAR:
+        return None
+    return np.linalg.inv(matrix).astype(np.float64, copy=False)
 
 
 def _settled(

@@ -303,12 +303,15 @@ def _envelope(own: float, first: float, last: float, part: float) -> tuple[float
 
 def _density(histogram: ScoreHistogram, label: int, bucket: int, step: int) -> float | None:
     """The density on one side, over as many buckets as it takes to be clear of the noise."""
-    noise, row = range_noise(histogram), histogram.counts[label]
-    count = width = 0.0
-    for place in range(bucket + step, histogram.buckets if step > 0 else -1, step):
-        count += float(row[place])
-        width += float(histogram.widths[place])
-        start, stop = (bucket + 1, place + 1) if step > 0 else (place, bucket)
-        if noise.is_clear(count, label, start, stop):
+    row, widths = histogram.counts[label], histogram.widths
+    beside = slice(bucket + 1, None) if step > 0 else slice(None, bucket)
+    counts, widths = np.cumsum(row[beside][::step]), np.cumsum(widths[beside][::step])
+    if not len(counts):
+        return None
+    noise, last = range_noise(histogram), len(counts) - 1
+    for place in np.flatnonzero(counts >= FEW).tolist():
+        start, stop = (bucket + 1, bucket + 2 + place) if step > 0 else (bucket - 1 - place, bucket)
+        if noise.is_clear(float(counts[place]), label, start, stop):
+            last = place
             break
-    return max(count, 0.0) / width if width > 0.0 else None
+    return max(float(counts[last]), 0.0) / float(widths[last])

@@ -109,6 +109,8 @@ def _oracle(
         return RandomizedResponse(epsilon, cells, empty)
 
     def kept(make: Make) -> UnaryEncoding | RandomizedResponse:
+        if make is UnaryEncoding:
+            return _unary(promise, honest, cap)
         return make(largest_local(make, promise, reports=honest, cap=cap))
 
     if paper:
@@ -121,3 +123,9 @@ def _oracle(
     if mean_variance(makes[1](cap), cells) >= mean_variance(first, cells):
         return first
     return min(first, kept(makes[1]), key=lambda oracle: mean_variance(oracle, cells))
+
+
+@lru_cache(maxsize=256)
+def _unary(promise: ShuffledPromise, honest: int, cap: Fraction) -> UnaryEncoding:
+    """Bits hide each other on a level of few cells as on one of many: found once for all levels."""
+    return UnaryEncoding(largest_local(UnaryEncoding, promise, reports=honest, cap=cap))

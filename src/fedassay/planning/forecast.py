@@ -25,9 +25,10 @@ from fedassay.metrics import named_metrics
 from fedassay.metrics.named import headings, named_metric
 from fedassay.nesting import publishable_edges
 from fedassay.noise import DenseNoise, NoNoise
+from fedassay.planning.joined_noise import shared_noise
 from fedassay.planning.request import SurveyRequest, reports_of
 from fedassay.planning.score_model import binormal, from_reference, on_grid
-from fedassay.reconcile import Observed, fit_leaves
+from fedassay.reconcile import Observed, leaves_covariance
 from fedassay.survey import Survey
 from fedassay.two_steps import by_cells, expected_smoothly, rows_on, sums_on
 
@@ -133,10 +134,12 @@ def expected_histogram(
     clients: float,
     decode_options: DecodeOptions = DEFAULT_OPTIONS,
     second: Survey | None = None,
+    fits_once: bool = False,
 ) -> ScoreHistogram:
     """What decoding would give on average, with the noise it would carry.
 
-    With `second`, a survey that follows this one, of both together.
+    With `second`, a survey that follows this one, of both together; with `fits_once` their noise
+    is taken from the last fit of the same cells, if it differs in size alone (to rounding).
 
     >>> from fedassay.planning.search import design_survey
     >>> request = SurveyRequest(clients=1000)
@@ -153,14 +156,17 @@ def expected_histogram(
         return exact.merge(publishable_edges(exact.edges, counts, survey.smallest_cell))
     total = float(counts.sum()) if survey.total_is_known else None
     if second is not None:
-        observed = [
-            Observed(rows_on(each, level, grid), value, variance)
-            for each in (survey, second)
-            for level, (value, variance) in enumerate(expected_levels(each, counts, clients, grid))
-        ]
-        if second.is_local:
-            return expected_smoothly(second, counts, observed, smooth=decode_options.smooth)
-        _, covariance = fit_leaves(observed, total=total)
+        covariance = shared_noise(survey, second, clients=clients) if fits_once else None
+        if covariance is None:
+            pairs = [
+                (each, level, told)
+                for each in (survey, second)
+                for level, told in enumerate(expected_levels(each, counts, clients, grid))
+            ]
+            observed = [Observed(rows_on(each, level, grid), *told) for each, level, told in pairs]
+            if second.is_local:
+                return expected_smoothly(second, counts, observed, smooth=decode_options.smooth)
+            covariance = leaves_covariance(observed, total_is_known=survey.total_is_known)
         joined = DenseNoise(covariance, counts if survey.samples_clients else None)
         return by_cells(second, ScoreHistogram(grid.edges, counts, joined, decode_options.smooth))
     values, variances = zip(*expected_levels(survey, counts, clients, grid), strict=True)
@@ -246,6 +252,7 @@ def forecast_one(
     decode_options: DecodeOptions = DEFAULT_OPTIONS,
     second: Survey | None = None,
     truth: Estimate | None = None,
+    fits_once: bool = False,
 ) -> ErrorForecast:
     """One metric's errors; `truth` is the model's own value, where it is known already.
 
@@ -256,7 +263,12 @@ def forecast_one(
     0.0
     """
     expected = expected_histogram(
-        survey, model, clients=clients, decode_options=decode_options, second=second
+        survey,
+        model,
+        clients=clients,
+        decode_options=decode_options,
+        second=second,
+        fits_once=fits_once,
     )
     return _forecast(
         named_metric(expected, metric, buckets=decode_options.buckets),

@@ -7,6 +7,7 @@ from math import hypot
 
 import numpy as np
 
+from fedassay.cut_levels import CutLevels
 from fedassay.decoding import level_variance
 from fedassay.estimate import Estimate, NotEnoughData, TooCoarse
 from fedassay.examples import FloatArray
@@ -14,8 +15,8 @@ from fedassay.level_policy import OneLevel
 from fedassay.metrics import average_precision
 from fedassay.metrics.average_precision import precision_gradient
 from fedassay.metrics.roc_auc import area_gradient
+from fedassay.planning.known_leaves import KnownLeaves
 from fedassay.planning.pilot import Pilot, heard_fraction
-from fedassay.reconcile import News
 from fedassay.smooth_odds import SmoothOdds
 from fedassay.survey import Survey
 from fedassay.two_steps import cuts_of, rows_on, sums_on
@@ -38,12 +39,15 @@ class Judge:
     """Where errors at thresholds are predicted."""
     told: FloatArray
     """Precision of the leaves after the first survey, label x leaf x leaf."""
-    known: FloatArray | None
-    """Its inverse; None where leaves were cut since, of which the first knows the sum alone."""
     area: FloatArray
     rates: list[FloatArray]
     curve: list[FloatArray]
     """How both rates move with the leaves, at thresholds that nobody asked for."""
+    common: KnownLeaves | None
+    """What is known after the first survey, where noise is shared; None where leaves were cut
+    since, of which the first knows the sum alone."""
+    felt: FloatArray | None
+    """The same times the gradients that all candidates have in common: label x leaf x sum."""
     bends: "_Bends | None"
     """Under local privacy, where counters are read through smooth log-odds."""
 
@@ -53,7 +57,6 @@ class Judge:
         edges, histogram = _judged(pilot, thresholds), pilot.histogram
         leaves = histogram.buckets
         told = _precision(*_counters(pilot.survey, pilot, heard=pilot.reports))
-        known = _inverse(told) if pilot.grid == pilot.survey.grid else None
         total = histogram.total
         rates = []
         for edge in edges:
@@ -66,8 +69,13 @@ class Judge:
             of_all = (right - (tp + histogram.total_negatives - fp) / total) / total
             rates += [of_positives, of_called, of_all]
         curve = [_rate(pilot, edge, label) for edge in _edges(pilot, _CURVE) for label in (0, 1)]
-        bends = _Bends.of(pilot, thresholds, told) if pilot.survey.is_local else None
-        return cls(pilot, edges, told, known, area_gradient(histogram), rates, curve, bends)
+        area, common, felt, bends = area_gradient(histogram), None, None, None
+        if pilot.survey.is_local:
+            bends = _Bends.of(pilot, thresholds, told)
+        elif pilot.grid == pilot.survey.grid:
+            common = KnownLeaves(np.linalg.inv(told).astype(np.float64, copy=False))
+            felt = common.covariance @ np.stack([area, *rates, *curve], axis=-1)
+        return cls(pilot, edges, told, area, rates, curve, common, felt, bends)
 
     def error(self, survey: Survey) -> float:
         """The mean log of predicted errors: of both areas, of thresholds, and of the curve."""
@@ -98,27 +106,24 @@ class Judge:
         return spreads
 
     def _counters(self, survey: Survey) -> tuple[FloatArray, FloatArray]:
-        heard = self.pilot.clients * float(heard_fraction(survey))
-        return _counters(survey, self.pilot, heard=heard)
+        return _counters(survey, self.pilot, heard=self._heard(survey))
+
+    def _heard(self, survey: Survey) -> float:
+        return self.pilot.clients * float(heard_fraction(survey))
 
     def _variances(self, survey: Survey, sums: FloatArray) -> FloatArray:
         """Of sums of leaves (label x leaf x sum) after both surveys."""
-        if self.known is None:
-            after: FloatArray = np.einsum("lng,lng->g", sums, self._covariance(survey) @ sums)
+        levels = survey.hierarchy
+        if self.common is None or self.felt is None or not isinstance(levels, CutLevels):
+            precision = self.told + _precision(*self._counters(survey))
+            after: FloatArray = np.einsum("lng,lng->g", sums, np.linalg.solve(precision, sums))
             return after
-        before: FloatArray = np.einsum("lng,lng->g", sums, self.known @ sums)
-        return before - self._news(survey, self.known).of_sums(sums)
-
-    def _covariance(self, survey: Survey) -> FloatArray:
-        """Of the leaves after both surveys, label x leaf x leaf."""
-        if self.known is None:
-            return _inverse(self.told + _precision(*self._counters(survey)))
-        return self.known - self._news(survey, self.known).of_leaves()
-
-    def _news(self, survey: Survey, known: FloatArray) -> News:
-        """What a second survey's counters add to what is known of the leaves."""
-        rows, variances = self._counters(survey)
-        return News.of(rows, variances, seen=rows @ known)
+        # The second sum is the candidate's own; the others are those of all.
+        own = self.common.covariance @ sums[..., 1:2]
+        felt = np.concatenate([self.felt[..., :1], own, self.felt[..., 1:]], axis=-1)
+        variances = _counter_variances(survey, self.pilot, heard=self._heard(survey))
+        before: FloatArray = np.einsum("lng,lng->g", sums, felt)
+        return before - self.common.told_by(levels, variances, felt)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,33 +179,36 @@ def _error(estimate: Estimate) -> float:
 
 def _counters(survey: Survey, pilot: Pilot, *, heard: float) -> tuple[FloatArray, FloatArray]:
     """All counters of a survey: how they add leaves up, and their variances once debiased."""
+    levels = range(survey.hierarchy.levels)
+    rows = [rows_on(survey, level, pilot.grid) for level in levels]
+    return np.concatenate(rows, axis=1), _counter_variances(survey, pilot, heard=heard)
+
+
+def _counter_variances(survey: Survey, pilot: Pilot, *, heard: float) -> FloatArray:
+    """Of all counters of a survey once debiased, label x counter."""
     shares = (
         [float(share) for share in survey.level_policy.client_fractions]
         if isinstance(survey.level_policy, OneLevel)
         else [1.0] * survey.hierarchy.levels
     )
-    rows, variances = [], []
+    variances = []
     for level, (mechanism, share) in enumerate(zip(survey.mechanisms, shares, strict=True)):
-        rows.append(rows_on(survey, level, pilot.grid))
+        sums = np.abs(sums_on(survey, level, pilot.histogram.counts, pilot.grid))
         variance = level_variance(
             mechanism.law(),
             clients=pilot.clients,
             reports=heard * share,
-            counts=np.abs(sums_on(survey, level, pilot.histogram.counts, pilot.grid)),
+            counts=sums,
             sampled=survey.samples_clients,
         )
-        variances.append(np.broadcast_to(variance, rows[-1].shape[:2]))
-    return np.concatenate(rows, axis=1), np.concatenate(variances, axis=1)
+        variances.append(np.broadcast_to(variance, sums.shape))
+    return np.concatenate(variances, axis=1)
 
 
 def _precision(rows: FloatArray, variances: FloatArray) -> FloatArray:
     """What counters say of the leaves, label x leaf x leaf."""
     precision: FloatArray = rows.swapaxes(1, 2) @ (rows / variances[..., np.newaxis])
     return precision
-
-
-def _inverse(precision: FloatArray) -> FloatArray:
-    return np.linalg.inv(precision).astype(np.float64, copy=False)
 
 
 def _judged(pilot: Pilot, thresholds: Sequence[float]) -> list[int]:

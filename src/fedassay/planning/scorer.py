@@ -1,11 +1,12 @@
 """How good a candidate survey is, by its predicted errors."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import hypot, sqrt
 
 import numpy as np
+import numpy.typing as npt
 
 from fedassay.estimate import Estimate, NotEnoughData, TooCoarse
 from fedassay.examples import Examples, FloatArray
@@ -22,8 +23,10 @@ from fedassay.planning.forecast import (
     model_for,
     scaled,
 )
+from fedassay.planning.many_areas import ManyAreas
 from fedassay.planning.many_models import noise_variances
-from fedassay.planning.request import SurveyRequest
+from fedassay.planning.rate_errors import RatesOnGrid
+from fedassay.planning.request import Steps, SurveyRequest
 from fedassay.planning.score_model import binormal, from_reference, on_grid
 from fedassay.survey import Survey
 
@@ -76,18 +79,33 @@ class _OnGrid:
 
     counts: FloatArray
     """Model x label x cell."""
-    areas: tuple[_Area, ...]
+    area_errors: FloatArray
+    """Of each model's ROC AUC, before any noise."""
+    is_told: npt.NDArray[np.bool_]
     sums: FloatArray
     """Model x 3 x label x cell: the area's gradient, all negatives, all positives."""
+    histograms: tuple[ScoreHistogram, ...]
 
     @classmethod
-    def of(cls, models: Sequence[ScoreHistogram], grid: Grid, caution: float) -> "_OnGrid":
+    def of(
+        cls,
+        models: Sequence[ScoreHistogram],
+        truths: Sequence[Estimate],
+        grid: Grid,
+        caution: float,
+    ) -> "_OnGrid":
         counts = np.stack([on_grid(model, grid) for model in models])
-        areas = tuple(_Area.on(ScoreHistogram(grid.edges, each), caution) for each in counts)
+        histograms = tuple(ScoreHistogram(grid.edges, each) for each in counts)
+        areas = ManyAreas.of(histograms)
+        errors = [
+            _error(Estimate(value, binning_sd=spread), truth, caution)
+            for value, spread, truth in zip(areas.values, areas.binning_sds, truths, strict=True)
+        ]
+        lumps = (areas.values - areas.even) * caution
         sums = np.zeros((len(models), 3, *counts.shape[1:]))
-        sums[:, 0] = [area.gradient for area in areas]
+        sums[:, 0] = areas.gradients
         sums[:, 1, 0] = sums[:, 2, 1] = 1.0
-        return cls(counts, areas, sums)
+        return cls(counts, np.hypot(errors, lumps), areas.is_told, sums, histograms)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,10 +132,17 @@ class Scorer:
     rates: tuple[tuple[Estimate, ...], ...]
     _on_grids: dict[Grid, _OnGrid] = field(default_factory=dict)
     """Several surveys share a grid: what it makes of the models is computed once."""
+    _rates_on: dict[Grid, RatesOnGrid] = field(default_factory=dict)
 
     @classmethod
     def for_request(cls, request: SurveyRequest) -> "Scorer":
-        """The scorer of surveys that answer a request."""
+        """The scorer of surveys that answer a request; at whatever epsilon, the same one."""
+        if isinstance(request.reference, np.ndarray):
+            return cls._of(request)
+        return _last_scorers(replace(request, epsilon=None, steps=Steps.ONE))
+
+    @classmethod
+    def _of(cls, request: SurveyRequest) -> "Scorer":
         thresholds = request.thresholds or (0.2, 0.5, 0.8)
         if len(thresholds) > 3:
             thresholds = tuple(np.quantile(thresholds, (0.2, 0.5, 0.8), method="nearest"))
@@ -135,27 +160,41 @@ class Scorer:
 
     def candidate(self, survey: Survey) -> Candidate:
         """Judge a survey by ROC AUC alone."""
-        grid = survey.grid
-        if grid not in self._on_grids:
-            self._on_grids[grid] = _OnGrid.of(self.models, grid, self.caution)
-        on = self._on_grids[grid]
+        on = self._on_grid(survey.grid)
         variances = noise_variances(survey, on.counts, on.sums, clients=self.clients)
         sds = np.sqrt(variances)
         classes = on.counts.sum(axis=2)
         # As `why_one_class` has it: 1 where there would be no answer.
-        is_told = (classes >= CLEAR_OF_NOISE * sds[:, 1:]).all(axis=1)
-        errors = [
-            [area.error(float(sd), truth, self.caution) if told else 1.0]
-            for area, sd, truth, told in zip(on.areas, sds[:, 0], self.areas, is_told, strict=True)
-        ]
-        return Candidate(survey, self._mean_log(errors))
+        is_told = on.is_told & (classes >= CLEAR_OF_NOISE * sds[:, 1:]).all(axis=1)
+        errors = np.where(is_told, np.hypot(on.area_errors, sds[:, 0]), 1.0)
+        return Candidate(survey, self._mean_log(errors[:, np.newaxis]))
 
     def error(self, candidate: Candidate) -> float:
         """The mean log of predicted errors: twice ROC AUC's, and the mean over thresholds.
 
         The area stands for the whole curve, and gains less from any choice.
         """
-        return 2.0 * candidate.area_error + self._rates_error(self._expected(candidate.survey))
+        if self._rates(candidate.survey.grid).is_exact:
+            return self.least_error(candidate)
+        return _together(candidate.area_error, self._rates_error(self._expected(candidate.survey)))
+
+    def least_error(self, candidate: Candidate) -> float:
+        """What `error` is at least, without what cells hide at thresholds: quick to predict."""
+        survey = candidate.survey
+        rates, counts = self._rates(survey.grid), self._on_grid(survey.grid).counts
+        variances = noise_variances(survey, counts, rates.sums, clients=self.clients)
+        return _together(candidate.area_error, self._mean_log(rates.least_errors(variances)))
+
+    def _on_grid(self, grid: Grid) -> _OnGrid:
+        if grid not in self._on_grids:
+            self._on_grids[grid] = _OnGrid.of(self.models, self.areas, grid, self.caution)
+        return self._on_grids[grid]
+
+    def _rates(self, grid: Grid) -> RatesOnGrid:
+        if grid not in self._rates_on:
+            histograms = self._on_grid(grid).histograms
+            self._rates_on[grid] = RatesOnGrid.of(histograms, self.thresholds, self.rates)
+        return self._rates_on[grid]
 
     def _expected(self, survey: Survey) -> tuple[ScoreHistogram, ...]:
         return tuple(
@@ -168,7 +207,7 @@ class Scorer:
             [self._area_error(each, truth)]
             for each, truth in zip(expected, self.areas, strict=True)
         ]
-        return 2.0 * self._mean_log(areas) + self._rates_error(expected)
+        return _together(self._mean_log(areas), self._rates_error(expected))
 
     def _area_error(self, expected: ScoreHistogram, truth: Estimate) -> float:
         if why_one_class(expected) is not None:
@@ -187,12 +226,16 @@ class Scorer:
         ]
         return self._mean_log(errors)
 
-    def _mean_log(self, errors: list[list[float]]) -> float:
+    def _mean_log(self, errors: list[list[float]] | FloatArray) -> float:
         """The mean log over metrics; halves of a reference are two looks at the same error."""
-        table = np.array(errors)
+        table = np.asarray(errors)
         if self.are_halves:
             table = np.sqrt((table**2).mean(axis=0))
         return float(np.log(table).mean())
+
+
+def _together(area_error: float, rates_error: float) -> float:
+    return 2.0 * area_error + rates_error
 
 
 def _caution(reference: Examples | FloatArray | None) -> float:
@@ -211,6 +254,12 @@ def _models(request: SurveyRequest) -> tuple[ScoreHistogram, ...]:
         return (scaled(model_for(request), _MANY),)
     described = [(rate or usual, auc or likely, shift) for usual, likely, shift in _UNKNOWN]
     return tuple(_binormal(*each) for each in dict.fromkeys(described))
+
+
+@lru_cache(maxsize=4)
+def _last_scorers(request: SurveyRequest) -> Scorer:
+    """Planning backwards asks at one epsilon after the other."""
+    return Scorer._of(request)
 
 
 @lru_cache(maxsize=64)

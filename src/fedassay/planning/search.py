@@ -3,7 +3,7 @@
 Every candidate is scored by the closed form of `forecast`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from math import inf, log
@@ -72,6 +72,8 @@ _NEAR = 3
 _TYPICAL = (8, 24, 128)
 # Twice the error of fewer cells, three sizes in a row: no larger grid will do better.
 _CLEARLY, _TIMES = log(2.0), 3
+# Between two ways to compute the same error.
+_ROUNDING = 1e-9
 
 
 def design_survey(request: SurveyRequest) -> SurveyDesign:
@@ -133,6 +135,17 @@ class _Search:
         if candidate.survey not in self._errors:
             self._errors[candidate.survey] = self.scorer.error(candidate)
         return self._errors[candidate.survey]
+
+    def best(self, candidates: Iterable[Candidate]) -> Candidate:
+        """The first of those with the smallest error; only who may be best is judged in full."""
+        listed = list(candidates)
+        least = [self.scorer.least_error(each) for each in listed]
+        error, place = inf, 0
+        for at in sorted(range(len(listed)), key=least.__getitem__):
+            if least[at] > error + _ROUNDING:
+                break
+            error, place = min((error, place), (self.error(listed[at]), at))
+        return listed[place]
 
 
 @lru_cache(maxsize=4)
@@ -211,7 +224,7 @@ def _steps(request: SurveyRequest, search: _Search) -> Steps:
     ]
     # Thresholds cost most to predict: they are for those whose ROC AUC is good.
     good = sorted(typical, key=lambda tree: tree.area_error)[:_SHORTLIST]
-    one = min(map(search.error, good))
+    one = search.error(search.best(good))
     return Steps.TWO if two_step_error(request, search.scorer) < one else Steps.ONE
 
 
@@ -221,10 +234,8 @@ def _best(search: _Search) -> Survey:
     Grids are first judged with plain trees, then the best with every tree.
     """
     plain = _plain_candidates(search, _sizes(search.request))
-    finalists = [min(map(search.error, trees)) for trees in plain[:_SHORTLIST]]
-    best = plain[min(range(len(finalists)), key=finalists.__getitem__)]
-    thorough = search.candidates(best[0].survey.grid, THOROUGH)
-    return min(thorough, key=search.error).survey
+    best = search.best(tree for trees in plain[:_SHORTLIST] for tree in trees)
+    return search.best(search.candidates(best.survey.grid, THOROUGH)).survey
 
 
 def _quick(search: _Search, cells: int | None) -> Survey:
@@ -235,7 +246,7 @@ def _quick(search: _Search, cells: int | None) -> Survey:
         sizes = near or sizes
     plain = _plain_candidates(search, sizes)
     quickly = (tree for trees in plain[:_QUICKLY] for tree in trees)
-    return min(quickly, key=search.error).survey
+    return search.best(quickly).survey
 
 
 def _sizes(request: SurveyRequest) -> Sequence[int]:

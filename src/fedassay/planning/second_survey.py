@@ -1,8 +1,9 @@
 """The second of two surveys: cells and weights where the first found the scores."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -123,12 +124,13 @@ def second_for(pilot: Pilot, thresholds: Sequence[float], *, thorough: bool = Tr
     place, rest = _place(first, step)
     if not thorough:
         return _usual(pilot, place, rest, thresholds)
-    judge = Judge.of(pilot, thresholds)
+    # Some candidates come back when others are compared.
+    error = cache(Judge.of(pilot, thresholds).error)
     if first.is_local:
         surveys = list(_local_candidates(pilot, place, rest, thresholds))
     else:
-        surveys = list(_shared_candidates(pilot, place, rest, thresholds, judge))
-    return min(surveys, key=judge.error)
+        surveys = list(_shared_candidates(pilot, place, rest, thresholds, error))
+    return min(surveys, key=error)
 
 
 def _shared_candidates(
@@ -136,7 +138,7 @@ def _shared_candidates(
     place: SecondOfTwo,
     epsilon: Fraction,
     thresholds: Sequence[float],
-    judge: Judge,
+    error: Callable[[Survey], float],
 ) -> Iterator[Survey]:
     """Cells, with and without a level of the asked thresholds alone, and weighted sums."""
     chosen = dict.fromkeys(
@@ -149,12 +151,12 @@ def _shared_candidates(
     )
     plain = [_weighted(pilot, place, epsilon, cuts) for cuts in chosen]
     yield from plain
-    best = min(plain, key=judge.error).hierarchy
+    best = min(plain, key=error).hierarchy
     if not isinstance(best, CutLevels):
         return
     yield _shared(pilot, place, _split(epsilon, best.cuts, _USUAL_ASKED), best.cuts, None)
     found = {
-        judge.error(survey): (share, room)
+        error(survey): (share, room)
         for share, room in product(_WEIGHTED_SHARES, _ROOMS)
         for survey in (_weighted(pilot, place, epsilon, best.cuts, share=share, room=room),)
     }

@@ -44,6 +44,8 @@ _HARDLY = 0.05
 _SETTLED = 0.01
 _NEARLY = 0.002
 _MANY = 1e9
+# Metrics that are read from noise drawn again: another rounding of it would be another draw.
+_DRAWN = ("average_precision", "ks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,7 @@ def predicted(
     *,
     model: ScoreHistogram | None = None,
     truth: Estimate | None = None,
+    fits_once: bool = False,
 ) -> ErrorForecast:
     """One metric's errors under a request's own model; with `model`, one made before.
 
@@ -90,6 +93,7 @@ def predicted(
         decode_options=design.decode_options,
         second=design.second,
         truth=truth,
+        fits_once=fits_once,
     )
 
 
@@ -111,7 +115,7 @@ def clients_needed(request: SurveyRequest, target: Target) -> int:
         with_clients, target, _Range(fewest, MAX_CLIENTS, start=10_000, step=100, whole=True)
     )
     if clients is None:
-        raise TargetImpossible(_no_clients(with_clients(MAX_CLIENTS), target))
+        raise TargetImpossible(_no_number("clients", with_clients(MAX_CLIENTS), target))
     return round(clients)
 
 
@@ -130,7 +134,7 @@ def rows_needed(request: SurveyRequest, target: Target) -> int:
         with_rows, target, _Range(fewest, MAX_CLIENTS, start=100_000, step=100, whole=True)
     )
     if rows is None:
-        raise TargetImpossible(_no_rows(with_rows(MAX_CLIENTS), target))
+        raise TargetImpossible(_no_number("rows", with_rows(MAX_CLIENTS), target))
     return round(rows)
 
 
@@ -187,13 +191,16 @@ def _smallest(
     model = model_for(with_number(within.smallest))
     # However many rows there are, the model's own value is the same.
     truth = named_metric(scaled(model, _MANY), target.metric)
+    fits_once = target.metric not in _DRAWN
 
     @lru_cache(maxsize=64)
     def excess(shape: SurveyDesign, number: float) -> float:
         """The log of how many times too large the error is."""
         asked = with_number(number)
         design = rebuilt_design(asked, shape)
-        expected = predicted(asked, design, target.metric, model=model, truth=truth)
+        expected = predicted(
+            asked, design, target.metric, model=model, truth=truth, fits_once=fits_once
+        )
         return log(max(expected.error_quantile(PLANNED), 1e-300) / target.error)
 
     def misses(shape: SurveyDesign, number: float) -> bool:
@@ -345,20 +352,11 @@ def floors(request: SurveyRequest, metric: str) -> dict[Cause, float]:
     }
 
 
-def _no_rows(request: SurveyRequest, target: Target) -> str:
+def _no_number(of: str, request: SurveyRequest, target: Target) -> str:
     left = floors(request, target.metric)
     cause = max(left, key=lambda each: left[each])
     return (
-        f"no number of rows up to {MAX_CLIENTS:,} brings {target.metric} within "
-        f"{target.error:g}: {cause.value} alone leaves {left[cause]:.2g}. {_REMEDY[cause]}"
-    )
-
-
-def _no_clients(request: SurveyRequest, target: Target) -> str:
-    left = floors(request, target.metric)
-    cause = max(left, key=lambda each: left[each])
-    return (
-        f"no number of clients up to {MAX_CLIENTS:,} brings {target.metric} within "
+        f"no number of {of} up to {MAX_CLIENTS:,} brings {target.metric} within "
         f"{target.error:g}: {cause.value} alone leaves {left[cause]:.2g}. {_REMEDY[cause]}"
     )
 
