@@ -113,12 +113,20 @@ def test_a_rough_curve_is_found_to_be_rough() -> None:
 
 
 def test_a_tower_has_counts_and_odds_of_its_own() -> None:
-    towering = TRUTH.copy()
-    towering[0, 30] += 3_000.0
-    towering *= 10_000 / towering.sum()
-    starts = [0, 10, 20, 30, 31]
-    alone = family(towers=np.array([30])).likeliest(cells(starts, towering)).counts
-    np.testing.assert_allclose(alone[:, 30], towering[:, 30], atol=30.0)
+    """Of 256 leaves, more than waves can follow; nobody would have guessed the tower."""
+    middle = (np.arange(256) + 0.5) / 256
+    smooth = 40.0 * np.stack([1.0 - middle, middle])
+    towering = smooth.copy()
+    towering[0, 131] += 2_000.0
+    rows = np.stack([np.eye(256), np.eye(256)])
+    every = Observed(rows, towering, np.full((2, 256), 100.0**2))
+    guess = smooth * towering.sum() / smooth.sum()
+    edges = np.arange(257) / 256
+    alone = SmoothOdds.around(edges, guess, towers=np.array([131]), total_is_known=True)
+    got = alone.likeliest(every).counts[:, 131]
+    np.testing.assert_allclose(got, towering[:, 131], atol=150.0)
+    without = SmoothOdds.around(edges, guess, total_is_known=True)
+    assert without.likeliest(every).counts[0, 131] < 0.5 * towering[0, 131]
 
 
 def test_errors_against_the_table_are_what_the_formula_says_by_brute_force() -> None:

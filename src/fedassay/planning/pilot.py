@@ -81,8 +81,10 @@ def _spiked(histogram: ScoreHistogram) -> IntArray:
     return np.array(sorted(spiked[:_MOST_SPIKED]), dtype=np.int64)
 
 
-def pilot_from(first: Survey, tally: Tally, clients: int | None = None) -> Pilot:
-    """What a first survey's tally says of the scores, without negative counts.
+def pilot_from(
+    first: Survey, tally: Tally, clients: int | None = None, *, thorough: bool = True
+) -> Pilot:
+    """What a first survey's tally says of the scores, without negative counts; or roughly.
 
     >>> import fedassay
     >>> labels, scores = [0, 1] * 500, [i / 1000 for i in range(1000)]
@@ -113,7 +115,7 @@ def pilot_from(first: Survey, tally: Tally, clients: int | None = None) -> Pilot
     everybody = float(clients or heard / fraction)
     counts = counts * (everybody / heard) if first.is_local else counts
     spiked, edges = _spiked(histogram), histogram.edges
-    if first.is_local and not any(drowned):
+    if thorough and first.is_local and not any(drowned):
         counts = _smoothly(first, tally, histogram, spiked) * (everybody / heard)
     towers = tuple((float(edges[leaf]), float(edges[leaf + 1])) for leaf in spiked)
     believed = ScoreHistogram(edges, counts)

@@ -70,6 +70,7 @@ def _second_after_noise(pilot: Pilot, thresholds: tuple[float, ...]) -> Survey |
         heard = max(heard, int(leaves.sum()))
     tally = draw_tally(first, leaves, clients=heard, generator=np.random.default_rng(_SEED))
     try:
-        return second_for(pilot_from(first, tally), thresholds, thorough=False)
+        pilot = pilot_from(first, tally, thorough=False)
+        return second_for(pilot, thresholds, thorough=False)
     except (SettingInvalid, TooFewReports):
         return None

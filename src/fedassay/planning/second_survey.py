@@ -30,7 +30,7 @@ _ASKED_SHARES = (Fraction(1, 3), Fraction(1, 2), Fraction(2, 3))
 _ROOMS = (0.0, 0.15, 0.5, 1.0)
 _WEIGHT = 1000
 _USUAL_SHARE, _USUAL_ASKED, _USUAL_ROOM = Fraction(1, 2), Fraction(1, 2), 1.0
-_USUAL_CELLS, _USUAL_LOCAL_CELLS = 48, 6
+_USUAL_CELLS, _USUAL_LOCAL_CELLS = 48, 4
 _MOST_CUTS = 500
 
 
