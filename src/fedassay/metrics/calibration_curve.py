@@ -18,6 +18,7 @@ import numpy as np
 from fedassay.estimate import NotEnoughData
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.copies import COPIES
 from fedassay.metrics.crowding import crowded_sums
 from fedassay.metrics.delta_method import CLEAR_OF_NOISE, why_one_class
 from fedassay.metrics.log_odds import PiecedHistogram, in_pieces
@@ -151,7 +152,7 @@ class CalibrationCurve:
     def placing(self) -> FloatArray:
         """Covariance of the gaps from not knowing where in a bucket scores lie."""
         histogram = self.histogram
-        loose = np.maximum(histogram.counts, 0.0) + histogram.spikes**2
+        loose = COPIES * np.maximum(histogram.counts, 0.0) + histogram.spikes**2
         variance = loose.sum(axis=0) * np.diff(histogram.edges) ** 2 / 12.0
         variance = variance + self.pieced.doubts(self.pieced.scores) ** 2
         means = self.pieced.mean(np.broadcast_to(self.pieced.scores, self.pieced.counts.shape))

@@ -10,6 +10,7 @@ import numpy as np
 from fedassay.estimate import FINER, REACH, Estimate, NotEnoughData, TooCoarse
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.copies import COPIES
 from fedassay.metrics.crowding import crowded_sums
 from fedassay.metrics.delta_method import counts_estimate
 from fedassay.metrics.log_odds import PiecedHistogram, log_odds
@@ -128,7 +129,7 @@ class Regression:
         between = (self.influence[index] - mean[..., None]) ** 2
         even = np.diff(self.pieced.cuts, axis=1)
         variance = ((within + between) * even).sum(axis=-1)
-        loose = float(((counts + spikes**2) * variance).sum())
+        loose = float(((COPIES * counts + spikes**2) * variance).sum())
         wide = self.pieced.doubt(self.influence[index])
         # Tied scores are often round, and so are edges: all may lie at the same side.
         sides = self._at_cuts[index][:, 1:-1, [0, -1]] - mean[:, 1:-1, None]

@@ -11,6 +11,7 @@ from fedassay.estimate import REACH, Estimate, Shape, unless_too_coarse
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram, require_histogram
 from fedassay.metrics.bootstrap import bias_and_spread, few_buckets
+from fedassay.metrics.copies import COPIES
 from fedassay.metrics.crowding import crowded_sums
 from fedassay.metrics.delta_method import (
     counts_estimate,
@@ -254,7 +255,7 @@ def _mean_loss(
         slopes[1 - label] += of[label] * float(histogram.counts[label, bucket]) * end.slopes
     counts, noise_sd = counted * np.maximum(histogram.counts, 0.0), cell_noise_sd(histogram)
     # For even scores in a bucket -log varies by 1 at most, however far it reaches.
-    chance = (counts * np.minimum((over.high - over.low) ** 2 / 12.0, 1.0)).sum()
+    chance = COPIES * (counts * np.minimum((over.high - over.low) ** 2 / 12.0, 1.0)).sum()
     spikes = (counted * clear_spikes(histogram) * np.minimum(over.high - over.low, 1.0)) ** 2 / 12.0
     crowded = counted * crowded_sums(histogram, loss.at, guessed)
     for place in contradicted:
