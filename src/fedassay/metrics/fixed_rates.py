@@ -9,7 +9,7 @@ a goal is crossed anywhere.
 """
 
 from dataclasses import replace
-from math import sqrt
+from math import hypot, sqrt
 from statistics import fmean
 
 import numpy as np
@@ -21,6 +21,7 @@ from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.crossings import Crossing, crossing
 from fedassay.metrics.cutoffs import Cutoff, chords, cutoff
 from fedassay.metrics.delta_method import sampling_variance, why_one_class, why_undefined
+from fedassay.metrics.lattices import lattice
 
 _ROUNDING = 1e-9
 _NAMES = ("negatives", "positives")
@@ -85,15 +86,16 @@ def _rate(histogram: ScoreHistogram, *, fixed: int, share: float) -> Estimate:
     gradients = [-step * own for step in steps]
     for gradient in gradients:
         gradient[other] = (found.at.above[other] - rate) / totals[other]
-    spread = (max(steps) * found.at.spread[fixed], found.at.spread[other] / totals[other])
+    furthest = float(np.abs(edges / totals[other] - rate).max())
+    spread = hypot(max(steps) * found.at.spread[fixed], found.at.spread[other] / totals[other])
+    # Where buckets that can tell hold ties, that of the cutoff is taken or left as a whole.
+    spread = hypot(spread, lattice(histogram).share * furthest / REACH)
     above = Estimate(
         rate,
         noise_sd=sqrt(fmean(histogram.noise.variance(each) for each in gradients)),
         sampling_sd=sqrt(fmean(sampling_variance(histogram, each) for each in gradients)),
-        binning_bound=float(np.abs(edges / totals[other] - rate).max()),
-        binning_sd=_beside_tie(histogram, found, other)
-        if found.is_tied
-        else float(np.hypot(*spread)),
+        binning_bound=furthest,
+        binning_sd=_beside_tie(histogram, found, other) if found.is_tied else spread,
         shape=Shape.LOGIT,
         trials=max(float(totals[other]), 1.0),
     )
