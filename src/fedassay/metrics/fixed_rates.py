@@ -21,7 +21,6 @@ from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.crossings import Crossing, crossing
 from fedassay.metrics.cutoffs import Cutoff, chords, cutoff
 from fedassay.metrics.delta_method import sampling_variance, why_one_class, why_undefined
-from fedassay.metrics.lattices import lattice
 
 _ROUNDING = 1e-9
 _NAMES = ("negatives", "positives")
@@ -88,8 +87,6 @@ def _rate(histogram: ScoreHistogram, *, fixed: int, share: float) -> Estimate:
         gradient[other] = (found.at.above[other] - rate) / totals[other]
     furthest = float(np.abs(edges / totals[other] - rate).max())
     spread = hypot(max(steps) * found.at.spread[fixed], found.at.spread[other] / totals[other])
-    # Where buckets that can tell hold ties, that of the cutoff is taken or left as a whole.
-    spread = hypot(spread, lattice(histogram).share * furthest / REACH)
     above = Estimate(
         rate,
         noise_sd=sqrt(fmean(histogram.noise.variance(each) for each in gradients)),
