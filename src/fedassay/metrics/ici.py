@@ -135,6 +135,7 @@ def _law(curve: CalibrationCurve, figure: Figure, plain: float, sizes: FloatArra
         *_groups(curve),
         sqrt(histogram.noise.variance(weights)),
         sqrt(sampling_variance(histogram, weights)),
+        plain,
     )
 
 
