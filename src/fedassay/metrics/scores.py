@@ -138,7 +138,7 @@ def ks(histogram: ScoreHistogram) -> Estimate:
     room = np.maximum(furthest - ends, 0.0)
     reached = ends + room * _open_part(histogram)
     peak = int(np.argmax(reached))
-    by_class = COPIES * np.maximum(histogram.counts[:, peak], 0.0) / np.array([N, P]) ** 2
+    by_class = np.maximum(histogram.counts[:, peak], 0.0) / np.array([N, P]) ** 2
     chance = min(sqrt(by_class.sum()) / 2.0, float(room[peak]))
     if histogram.noise.is_zero:
         chance = max(chance, _by_chance(histogram, ends, room) / REACH)
