@@ -260,10 +260,15 @@ def _score_interval(value: float, trials: float, rest: float, z: float) -> Inter
     Without the rest this is Wilson's interval.
     """
     ratio = z * z / trials
-    centre = (value + ratio / 2.0) / (1.0 + ratio)
-    inside = centre**2 - (value**2 - z * z * rest) / (1.0 + ratio)
+    # Written so that nothing cancels.
+    inside = ratio * (value * (1.0 - value) + ratio / 4.0) + z * z * rest * (1.0 + ratio)
     half = sqrt(max(inside, 0.0))
-    return Interval(centre - half, centre + half)
+    centre = value + ratio / 2.0
+    low, high = (centre - half) / (1.0 + ratio), (centre + half) / (1.0 + ratio)
+    # An interval of nobody, or of all, ends at 0 or 1 itself, and rounding must not take it off.
+    return (
+        Interval(min(low, value), max(high, value)) if 0.0 <= value <= 1.0 else Interval(low, high)
+    )
 
 
 def _logit_interval(value: float, half: float) -> Interval:

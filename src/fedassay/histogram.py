@@ -174,20 +174,27 @@ class ScoreHistogram:
         return np.maximum(self.counts - expected, 0.0)
 
     @cached_property
-    def ties(self) -> FloatArray:
-        """Spikes in buckets too narrow for anything but one score, label x bucket.
+    def is_narrow(self) -> npt.NDArray[np.bool_]:
+        """Which buckets are too narrow for many rows of more than one score.
 
         Near 0 and 1 scores crowd on a logarithmic axis: there a bucket is narrow when it is a
         small part of its distance from the end, or when it ends where scores are as good as 0.
-        Fewer than eight of a class may have met by chance, unless rows are so few that nobody else
-        would be there.
         """
         middle = 0.5 * (self.edges[:-1] + self.edges[1:])
         from_end = np.minimum(middle, 1.0 - middle)
         is_narrow = (self.widths <= _NARROW) & (self.widths <= _SMALL_PART * from_end)
         is_narrow[[0, -1]] |= self.widths[[0, -1]] <= _AT_AN_END
+        return is_narrow
+
+    @cached_property
+    def ties(self) -> FloatArray:
+        """Spikes in buckets too narrow for anything but one score, label x bucket.
+
+        Fewer than eight of a class may have met by chance, unless rows are so few that nobody else
+        would be there.
+        """
         least = np.where(self.total * self.widths < _NOBODY, 1.0, FEWEST_TIED)
-        return np.where(is_narrow & (self.spikes >= least), self.spikes, 0.0)
+        return np.where(self.is_narrow & (self.spikes >= least), self.spikes, 0.0)
 
     def below(self, threshold: float) -> tuple[FloatArray, int, float]:
         """Interpolated counts at or below a threshold, its bucket, and how far into it.

@@ -43,6 +43,7 @@ METRICS = (
     "prevalence",
     "recall@0.1",
     "accuracy@0.1",
+    "gain@0.1",
 )
 Runs = list[tuple[dict[str, float], dict[str, Estimate]]]
 Change = Callable[[Estimate], Estimate]
@@ -104,6 +105,14 @@ def test_intervals_hold_where_scores_crowd(table: str, setting: Setting) -> None
 @cases
 def test_errors_are_as_large_as_told_where_scores_crowd(table: str, setting: Setting) -> None:
     assert spreads(answered(table, setting, "roc_auc"))
+
+
+def test_errors_at_a_kink_are_as_large_as_told() -> None:
+    """The highest tenth ends where negatives begin to crowd: rows of either side count as theirs.
+
+    With one slope for both sides errors are twice as large as told, with a bias of a deviation.
+    """
+    assert spreads(answered("one class crowded", DISTRIBUTED[0], "gain@0.1"))
 
 
 @pytest.mark.parametrize("factor", [0.4, 3.5])

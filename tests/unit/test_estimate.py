@@ -9,6 +9,8 @@ from scipy.stats import binomtest, norm
 from fedassay import Estimate, NotEnoughData, TooCoarse
 from fedassay.estimate import Shape, unless_too_coarse
 
+Z2 = norm.ppf(0.975) ** 2
+
 confidences = st.sampled_from([0.5, 0.8, 0.95, 0.999])
 
 
@@ -173,3 +175,13 @@ def test_exact_figures_reach_what_other_roundings_make_of_them(shape: Shape) -> 
     assert exact.value != 0.3
     assert 0.3 in exact.interval(population=False)
     assert 0.3 * (1.0 + 1e-13) not in exact.interval(population=False)
+
+
+@pytest.mark.parametrize("trials", [7.0, 1e3, 148_847.0, 148_855.0, 3e6, 1e9])
+def test_an_interval_of_nobody_or_of_all_ends_at_0_or_1_itself(trials: float) -> None:
+    """Wilson's interval of k = n ends at 1, by hand: (1 + r / 2 + r / 2) / (1 + r)."""
+    nobody, everybody = (Estimate(v, shape=Shape.SCORE, trials=trials) for v in (0.0, 1.0))
+    assert 0.0 in nobody.interval()
+    assert 1.0 in everybody.interval()
+    assert everybody.interval().high == pytest.approx(1.0, abs=1e-12)
+    assert nobody.interval().high == pytest.approx(Z2 / (trials + Z2), rel=1e-6)

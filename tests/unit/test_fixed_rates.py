@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from fedassay import Estimate, Grid, ScoreHistogram
 from fedassay.errors import SettingInvalid
 from fedassay.metrics import recall_at_specificity, specificity_at_recall
+from fedassay.metrics.cutoffs import chords, cutoff
 from tests import oracles
 from tests.tables import Table, tables
 from tests.unit.test_delta_method import UnitNoise
@@ -122,3 +123,13 @@ def test_beside_a_tie_other_rows_of_its_bucket_may_lie_on_one_side() -> None:
     assert abs(found.value - exact) > 1e-5
     assert exact in found.interval(population=False)
     assert found.interval(population=False).high - found.value < 0.002
+
+
+def test_a_cutoff_at_a_kink_has_a_slope_on_either_side() -> None:
+    """By hand: above the middle six of ten rows are positive, below it two."""
+    counts = np.array([[80.0, 40.0], [20.0, 60.0]])
+    histogram = ScoreHistogram(np.array([0.0, 0.5, 1.0]), counts, smooth=False)
+    own = np.array([[-0.5, 0.5]] * 2)
+    found = chords(histogram, np.ones(2), cutoff(histogram, np.ones(2), 100.0, reached=True), own)
+    assert found.towards(-5.0) == pytest.approx([0.4, 0.6])
+    assert found.towards(5.0) == pytest.approx([0.8, 0.2])

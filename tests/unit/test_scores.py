@@ -90,3 +90,21 @@ def test_rounded_scores_at_one_side_of_merged_buckets_are_in_the_interval(seed: 
         assert abs(estimate.value - value) > 5e-4  # the guess alone is far off
         assert value in estimate.interval(population=False)
         assert estimate.binning_sd < 0.02 * value
+
+
+@pytest.mark.parametrize("cell", [60, 77, 90, 101, 118, 135])
+def test_the_largest_gap_is_read_where_it_is_though_noise_is_drawn_in_few_buckets(
+    cell: int,
+) -> None:
+    """Of 200 cells with a flat gap, one after which it peaks; sums of four would cut it off.
+
+    By hand: the gap at the edge after that cell, where negatives below are most ahead.
+    """
+    cells = 200
+    counts = np.full((2, cells), 1000.0)
+    counts[:, cell], counts[:, cell + 1] = [1900.0, 100.0], [100.0, 1900.0]
+    noise = DenseNoise(np.eye(2 * cells))
+    below = counts[:, : cell + 1].sum(axis=1) / counts.sum(axis=1)
+    found = metrics.ks(ScoreHistogram(Grid.uniform(cells).edges, counts, noise))
+    assert found.value > 0.99 * float(below[0] - below[1])
+    assert float(below[0] - below[1]) in found.interval(population=False)

@@ -4,6 +4,7 @@ from math import sqrt
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from fedassay import Estimate, Grid, ScoreHistogram, TooCoarse, metrics
 from fedassay.examples import FloatArray
@@ -39,12 +40,31 @@ def by_hand(histogram: ScoreHistogram, threshold: float, label: int) -> float:
 def test_the_spread_at_a_threshold_knows_the_neighbours_that_bend_the_curve(
     threshold: float,
 ) -> None:
-    """Equal counts: no spike, and the curve is straight, so that chance is all there is."""
+    """Equal counts: no spike, and the curve is straight, so that chance is all there is.
+
+    It is there twice: for where rows lie, and for how often each was drawn.
+    """
     histogram = ScoreHistogram(Grid.uniform(8).edges, np.full((2, 8), 500.0))
     for label in (0, 1):
-        expected = sqrt(by_hand(histogram, threshold, label))
+        expected = sqrt(2.0 * by_hand(histogram, threshold, label))
         spread = confusion(histogram, threshold).spread[label]
         assert spread == pytest.approx(expected, rel=1e-3)
+
+
+def test_a_threshold_in_a_bucket_of_rows_that_come_again_is_held() -> None:
+    """1,000 tables, each drawn again with replacement inside eight even buckets and read at 0.43.
+
+    False alarms: below 1e-6, if 93 % are held. With rows that fall each for itself 83 % are.
+    """
+    generator = np.random.default_rng(11)
+    trials, held = 1000, 0
+    histogram = ScoreHistogram(Grid.uniform(8).edges, np.full((2, 8), 50.0))
+    found = metrics.specificity(histogram, 0.43).interval(population=False)
+    for _ in range(trials):
+        table = (np.arange(8)[:, None] + generator.random((8, 50))) / 8
+        scores = np.take_along_axis(table, generator.integers(0, 50, (8, 50)), axis=1)
+        held += float((scores <= 0.43).mean()) in found
+    assert held >= binom.ppf(1e-6, trials, 0.93)
 
 
 def test_a_perfect_f1_of_few_rows_is_not_certain() -> None:

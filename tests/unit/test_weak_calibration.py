@@ -160,10 +160,12 @@ def test_buckets_that_reach_to_0_or_1_are_cut_by_halves_towards_it() -> None:
 
 @pytest.mark.parametrize("cells", [4, 16])
 def test_the_error_of_coarse_cells_is_that_of_scores_anywhere_in_them(cells: int) -> None:
+    """Each cell's rows are drawn with replacement from as many anywhere in it: some come again."""
     counts = 40.0 * np.array([np.arange(cells, 0, -1), np.arange(1, cells + 1)])
-    low = np.repeat(np.arange(cells) / cells, counts.sum(axis=0).astype(int))
-    drawn = low + np.random.default_rng(0).random((1000, len(low))) / cells
-    spread = float((counts[1].sum() / drawn.sum(axis=1)).std())
+    generator, size = np.random.default_rng(0), (1000, cells, 40 * (cells + 1))
+    places = np.arange(cells)[:, None] + generator.random(size)
+    drawn = np.take_along_axis(places, generator.integers(0, size[-1], size), axis=-1) / cells
+    spread = float((counts[1].sum() / drawn.sum(axis=(1, 2))).std())
     found = oe_ratio(ScoreHistogram(np.arange(cells + 1) / cells, counts))
     assert found.value == pytest.approx(1.0)
     # A standard deviation of 1,000 draws is off by 2.2 %: 0.1 is beyond four of these.

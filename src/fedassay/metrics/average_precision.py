@@ -21,6 +21,7 @@ from fedassay.metrics.delta_method import (
     why_one_class,
 )
 from fedassay.metrics.fine_buckets import fine_buckets
+from fedassay.metrics.lattices import lattice
 from fedassay.metrics.range_noise import CLEAR
 from fedassay.metrics.spans import clear_spikes, spans
 from fedassay.metrics.top_bucket import top_precision
@@ -70,7 +71,10 @@ def average_precision(histogram: ScoreHistogram) -> Estimate:
         sampling_sd=sqrt(sampling_variance(histogram, _gradient(histogram, value))),
         binning_bound=bound + abs(bias),
         binning_sd=hypot(
-            _binning_sd(histogram, high - tie, np.maximum(above, below), drift), tied_sd, top_sd
+            _binning_sd(histogram, high - tie, np.maximum(above, below), drift),
+            lattice(histogram).share * weighted_sum(positives, np.abs(mean - tie)) / REACH,
+            tied_sd,
+            top_sd,
         )
         / P,
     )
@@ -94,7 +98,8 @@ def _binning_sd(
     # Precisions are steepest at the top: there even a smooth curve leaves all of its room open,
     # unless it is read apart, for the noise.
     at_the_top = openness[-1] if histogram.noise.is_zero else 0.0
-    share = np.append(openness[:-1] ** 2, at_the_top)
+    # Where scores are tied, those of a bucket are a few values: all of the room is open.
+    share = np.append(openness[:-1] ** (2.0 - lattice(histogram).share), at_the_top)
     # Of few buckets even likeness says little: a part of the most that there can be.
     most = weighted_sum(loose, furthest)
     few = most * most / (3.0 * histogram.total_positives)

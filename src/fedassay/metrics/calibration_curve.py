@@ -18,6 +18,7 @@ import numpy as np
 from fedassay.estimate import NotEnoughData
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.copies import COPIES
 from fedassay.metrics.crowding import crowded_sums
 from fedassay.metrics.delta_method import CLEAR_OF_NOISE, why_one_class
 from fedassay.metrics.log_odds import PiecedHistogram, in_pieces
@@ -149,17 +150,36 @@ class CalibrationCurve:
 
     @cached_property
     def placing(self) -> FloatArray:
-        """Covariance of the gaps from not knowing where in a bucket scores lie."""
+        """Covariance of the gaps from not knowing where in a bucket scores lie.
+
+        A row elsewhere has another score, and counts otherwise for the nodes on either side.
+        """
         histogram = self.histogram
-        loose = np.maximum(histogram.counts, 0.0) + histogram.spikes**2
-        variance = loose.sum(axis=0) * np.diff(histogram.edges) ** 2 / 12.0
-        variance = variance + self.pieced.doubts(self.pieced.scores) ** 2
+        loose = COPIES * np.maximum(histogram.counts, 0.0) + histogram.spikes**2
+        within = [
+            (loose * each).reshape(len(each), -1) @ each.reshape(len(each), -1).T / 6.0
+            for each in self._over_halves
+        ]
+        variance = self.pieced.doubts(self.pieced.scores) ** 2
         means = self.pieced.mean(np.broadcast_to(self.pieced.scores, self.pieced.counts.shape))
         crowded = crowded_sums(histogram, lambda scores: np.stack([scores, scores]), means)
         variance = variance + crowded.sum(axis=0) ** 2
         moved = self._inverse @ self._of_buckets
-        covariance: FloatArray = (moved * variance) @ moved.T
+        covariance: FloatArray = (moved * variance) @ moved.T + within[0] + within[1]
         return covariance
+
+    @property
+    def _over_halves(self) -> tuple[FloatArray, FloatArray]:
+        """How a row's part in each gap changes over both halves of a bucket, node x label x bucket.
+
+        Over a bucket with even scores a straight line varies by a sixth of their squares.
+        """
+        edges = self.histogram.edges
+        places = np.stack([edges[:-1], 0.5 * (edges[:-1] + edges[1:]), edges[1:]])
+        features = hats(places.ravel(), self.nodes)
+        rest = np.stack([-places.ravel(), 1.0 - places.ravel()]) - self.gaps @ features
+        moved = ((self._inverse @ features)[:, None] * rest).reshape(len(features), 2, 3, -1)
+        return moved[:, :, 1] - moved[:, :, 0], moved[:, :, 2] - moved[:, :, 1]
 
     @cached_property
     def reach(self) -> FloatArray:

@@ -9,6 +9,7 @@ import numpy as np
 from fedassay.estimate import REACH
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram, require_histogram
+from fedassay.metrics.copies import COPIES
 from fedassay.metrics.spans import clear_spikes, possible_below, possible_lumps
 
 # True positives, false positives, false negatives, true negatives.
@@ -119,6 +120,7 @@ def _spread(
         chance = chance + counts[:, bucket - 1] * (1.0 - shares[:, bucket - 1]) ** 2
     if bucket + 1 < histogram.buckets:
         chance = chance + counts[:, bucket + 1] * shares[:, bucket + 1] ** 2
+    chance = COPIES * chance
     if part == 0.0:
         # At 0 itself only what towers there may be exactly 0.
         return np.sqrt(chance + (clear_spikes(histogram)[:, bucket] / 2.0) ** 2)

@@ -93,29 +93,50 @@ def _part_above(histogram: ScoreHistogram, labels: FloatArray, bucket: int, want
     return 0.5 * (low + high)
 
 
-def chord(
-    histogram: ScoreHistogram, labels: FloatArray, wanted: float, weights: FloatArray
-) -> FloatArray:
-    """How negatives and positives above the cutoff grow with the number wanted, per label.
+@dataclass(frozen=True, slots=True, eq=False)
+class Chords:
+    """How negatives and positives above a cutoff grow with the number wanted, per label."""
 
-    `weights` says how the examples above it, less their usual share, depend on the counts: how
-    far chance moves that number is how wide the chord is.
+    fewer: FloatArray
+    """From somewhat fewer examples to those at the cutoff."""
+    more: FloatArray
+    """From there to somewhat more."""
 
-    >>> h = ScoreHistogram(np.array([0.0, 0.5, 1.0]), np.array([[75.0, 75.0], [25.0, 25.0]]))
-    >>> weights = np.array([[-0.5, 0.5], [-0.5, 0.5]])
-    >>> chord(h, np.ones(2), 100.0, weights).round(3).tolist()  # a quarter is positive
-    [0.75, 0.25]
+    def towards(self, rows: float) -> FloatArray:
+        """The slope on the way to so many rows more, or fewer."""
+        return self.more if rows > 0.0 else self.fewer
+
+
+def chords(histogram: ScoreHistogram, labels: FloatArray, found: Cutoff, own: FloatArray) -> Chords:
+    """The slopes of both classes on either side of a cutoff, which differ where a curve has a kink.
+
+    `own` says how the examples above it, less their usual share, depend on the counts: how
+    far chance moves that number is how wide the chords are.
+
+    >>> counts = np.array([[80.0, 40.0], [20.0, 60.0]])
+    >>> h = ScoreHistogram(np.array([0.0, 0.5, 1.0]), counts, smooth=False)
+    >>> own, found = np.array([[-0.5, 0.5]] * 2), cutoff(h, np.ones(2), 100.0, reached=True)
+    >>> both = chords(h, np.ones(2), found, own)
+    >>> both.fewer.round(3).tolist(), both.more.round(3).tolist()
+    ([0.4, 0.6], [0.8, 0.2])
     """
     total = float(labels @ histogram.cumulative[:, -1])
-    sd = sqrt(histogram.noise.variance(weights) + sampling_variance(histogram, weights))
-    reach = max(2.0 * sd, _NEAR * min(wanted, total - wanted), 1.0)
-    ends = []
-    for moved in (wanted - reach, wanted + reach):
-        found = cutoff(histogram, labels, min(max(moved, 0.0), total), reached=True)
-        tp, fp, _, _ = found.at.counts
-        ends.append((found.above, np.array([fp, tp])))
-    (fewer, at_fewer), (more, at_more) = ends
-    if more - fewer <= 0.0:
+    sd = sqrt(histogram.noise.variance(own) + sampling_variance(histogram, own))
+    reach = max(2.0 * sd, _NEAR * min(found.wanted, total - found.wanted), 1.0)
+    places = [found]
+    for moved in (found.wanted - reach, found.wanted + reach):
+        places.append(cutoff(histogram, labels, min(max(moved, 0.0), total), reached=True))
+    here, fewer, more = ((each.above, np.array(each.at.counts[1::-1])) for each in places)
+    # Noise may put the middle outside, or next to an end: then one chord stands for both.
+    least = _NEAR * (more[0] - fewer[0])
+    if min(here[0] - fewer[0], more[0] - here[0]) <= max(least, 0.0):
+        whole = _slope(fewer, more)
+        return Chords(whole, whole)
+    return Chords(_slope(fewer, here), _slope(here, more))
+
+
+def _slope(start: tuple[float, FloatArray], end: tuple[float, FloatArray]) -> FloatArray:
+    if end[0] - start[0] <= 0.0:
         return np.zeros(2)
-    slope: FloatArray = (at_more - at_fewer) / (more - fewer)
+    slope: FloatArray = (end[1] - start[1]) / (end[0] - start[0])
     return np.maximum(slope, 0.0)

@@ -9,7 +9,8 @@ a goal is crossed anywhere.
 """
 
 from dataclasses import replace
-from math import sqrt
+from math import hypot, sqrt
+from statistics import fmean
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from fedassay.errors import SettingInvalid
 from fedassay.estimate import REACH, Estimate, NotEnoughData, Shape
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.crossings import Crossing, crossing
-from fedassay.metrics.cutoffs import Cutoff, chord, cutoff
+from fedassay.metrics.cutoffs import Cutoff, chords, cutoff
 from fedassay.metrics.delta_method import sampling_variance, why_one_class, why_undefined
 
 _ROUNDING = 1e-9
@@ -70,25 +71,28 @@ def _rate(histogram: ScoreHistogram, *, fixed: int, share: float) -> Estimate:
     )
     if undefined is not None:
         return undefined
-    steps = chord(histogram, labels, wanted, own)[other] / totals[other]
+    beside = chords(histogram, labels, found, own)
+    steps = [float(each[other] / totals[other]) for each in (beside.fewer, beside.more)]
     above_n, above_p = found.at.counts[1], found.at.counts[0]
     rate = float((above_n, above_p)[other] / totals[other])
     # Noisy counts at the threshold found are not quite those wanted: go along the chord.
-    rate -= steps * (found.above - wanted)
+    missing = wanted - found.above
+    rate += float(beside.towards(missing)[other] / totals[other]) * missing
     edges = totals[other] - histogram.cumulative[other, found.bucket : found.bucket + 2]
     if found.is_tied:
         rate = float(edges[0 if fixed else 1] / totals[other])
-    gradient = -steps * own
-    gradient[other] = (found.at.above[other] - rate) / totals[other]
-    spread = (steps * found.at.spread[fixed], found.at.spread[other] / totals[other])
+    # Where the curve has a kink, what errs goes along either side of it as often.
+    gradients = [-step * own for step in steps]
+    for gradient in gradients:
+        gradient[other] = (found.at.above[other] - rate) / totals[other]
+    furthest = float(np.abs(edges / totals[other] - rate).max())
+    spread = hypot(max(steps) * found.at.spread[fixed], found.at.spread[other] / totals[other])
     above = Estimate(
         rate,
-        noise_sd=sqrt(histogram.noise.variance(gradient)),
-        sampling_sd=sqrt(sampling_variance(histogram, gradient)),
-        binning_bound=float(np.abs(edges / totals[other] - rate).max()),
-        binning_sd=_beside_tie(histogram, found, other)
-        if found.is_tied
-        else float(np.hypot(*spread)),
+        noise_sd=sqrt(fmean(histogram.noise.variance(each) for each in gradients)),
+        sampling_sd=sqrt(fmean(sampling_variance(histogram, each) for each in gradients)),
+        binning_bound=furthest,
+        binning_sd=_beside_tie(histogram, found, other) if found.is_tied else spread,
         shape=Shape.LOGIT,
         trials=max(float(totals[other]), 1.0),
     )

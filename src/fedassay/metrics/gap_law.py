@@ -65,6 +65,8 @@ class GapLaw:
     spread_noise: float
     """How much which examples there are varies the figure, or for a quantile its level."""
     spread_sampling: float
+    plain: float
+    """The figure of the gaps over all examples, one by one, which groups are only near to."""
 
     def drawn(self, gaps: FloatArray, *, noise: bool = True, sampling: bool = True) -> FloatArray:
         """The figure of such gaps, once for each of many errors, sorted."""
@@ -124,7 +126,9 @@ class GapLaw:
             while not at_most(most) and most < 2.0**20 * unlucky:
                 most *= 2.0
             highs.append(_crossing(at_most, 0.0, most))
-        return min(lows), max(highs)
+        # A quantile of groups is a step beside that of the examples: ends belong around the latter.
+        scale = self.plain / seen if seen > 0.0 else 1.0
+        return scale * min(lows), scale * max(highs)
 
     def _ways(self, *, population: bool) -> list[FloatArray]:
         """Gaps whose figure is 1."""

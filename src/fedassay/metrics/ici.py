@@ -88,9 +88,18 @@ def _estimate(histogram: ScoreHistogram, figure: Figure) -> Estimate:
         noise_sd=0.0 if is_exact else float(law.drawn(curve.gaps, sampling=False).std()),
         sampling_sd=float(law.drawn(curve.gaps, noise=False).std()),
         binning_bound=bound,
-        binning_sd=float(np.sqrt(np.diag(curve.placing)).mean()),
+        binning_sd=_placing_sd(curve, figure),
         law=law,
     )
+
+
+def _placing_sd(curve: CalibrationCurve, figure: Figure) -> float:
+    """What places inside buckets do to a figure; in a mean, nodes beside each other err in turn."""
+    if figure is not Figure.MEAN:
+        return float(np.sqrt(np.diag(curve.placing)).mean())
+    signs = np.sign(curve.gaps @ curve.features)
+    weights = curve.features @ (signs * curve.sizes) / curve.sizes.sum()
+    return sqrt(max(float(weights @ curve.placing @ weights), 0.0))
 
 
 def _mean_reach(curve: CalibrationCurve) -> float:
@@ -135,6 +144,7 @@ def _law(curve: CalibrationCurve, figure: Figure, plain: float, sizes: FloatArra
         *_groups(curve),
         sqrt(histogram.noise.variance(weights)),
         sqrt(sampling_variance(histogram, weights)),
+        plain,
     )
 
 

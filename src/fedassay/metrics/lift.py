@@ -1,14 +1,16 @@
 """Gain and lift: what acting on the highest scores finds, beside acting at random."""
 
 from math import sqrt
+from statistics import fmean
 
 import numpy as np
 
 from fedassay.checks import require_number
 from fedassay.errors import SettingInvalid
 from fedassay.estimate import Estimate, Shape
+from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
-from fedassay.metrics.cutoffs import Cutoff, chord, cutoff
+from fedassay.metrics.cutoffs import Cutoff, chords, cutoff
 from fedassay.metrics.delta_method import sampling_variance, why_one_class, why_undefined
 from fedassay.metrics.multiples import multiple
 
@@ -38,20 +40,25 @@ def gain(histogram: ScoreHistogram, share: float) -> Estimate:
     undefined = why_undefined(histogram, own + share, of, size=wanted)
     if undefined is not None:
         return undefined
-    rate = float(chord(histogram, _ALL, wanted, own)[1]) if share < 1.0 else 0.0
-    taken = found.at.counts[0] - rate * (found.above - wanted)
+    rates, missing = [0.0], wanted - found.above
+    taken = found.at.counts[0]
+    if share < 1.0:
+        beside = chords(histogram, _ALL, found, own)
+        rates = [min(float(each[1]), 1.0) for each in (beside.fewer, beside.more)]
+        taken += min(float(beside.towards(missing)[1]), 1.0) * missing
     if found.is_tied:
         taken, rate = _pro_rata(histogram, found)
+        rates = [rate]
     value = taken / P
-    gradient = -rate * own / P
-    gradient[1] += (found.at.above[1] - value) / P
-    spread = np.array([rate, 1.0 - rate]) * found.at.spread / P
+    # Where the curve has a kink, what errs goes along either side of it as often.
+    gradients = [_gradient(found, own, rate, value) / P for rate in rates]
+    spreads = [np.array([rate, 1.0 - rate]) * found.at.spread / P for rate in rates]
     return Estimate(
         value,
-        noise_sd=sqrt(histogram.noise.variance(gradient)),
-        sampling_sd=sqrt(sampling_variance(histogram, gradient)),
+        noise_sd=sqrt(fmean(histogram.noise.variance(each) for each in gradients)),
+        sampling_sd=sqrt(fmean(sampling_variance(histogram, each) for each in gradients)),
         binning_bound=_bound(histogram, found, value),
-        binning_sd=0.0 if found.is_tied else float(np.hypot(*spread)),
+        binning_sd=0.0 if found.is_tied else max(float(np.hypot(*each)) for each in spreads),
         shape=Shape.LOGIT,
         trials=max(P, 1.0),
     )
@@ -65,6 +72,13 @@ def lift(histogram: ScoreHistogram, share: float) -> Estimate:
     2.0
     """
     return multiple(gain(histogram, share), 1.0 / share)
+
+
+def _gradient(found: Cutoff, own: FloatArray, rate: float, value: float) -> FloatArray:
+    """How the positives taken move with each count, where so many of the next rows are positive."""
+    gradient = -rate * own
+    gradient[1] += found.at.above[1] - value
+    return gradient
 
 
 def _pro_rata(histogram: ScoreHistogram, found: Cutoff) -> tuple[float, float]:

@@ -10,8 +10,10 @@ import numpy as np
 from fedassay.estimate import FINER, REACH, Estimate, NotEnoughData, TooCoarse
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.copies import COPIES
 from fedassay.metrics.crowding import crowded_sums
 from fedassay.metrics.delta_method import counts_estimate
+from fedassay.metrics.lattices import lattice
 from fedassay.metrics.log_odds import PiecedHistogram, log_odds
 from fedassay.metrics.logistic import LogisticFit, fit_logistic, probabilities
 from fedassay.metrics.placements import Placement, at_ends, crowded
@@ -128,11 +130,11 @@ class Regression:
         between = (self.influence[index] - mean[..., None]) ** 2
         even = np.diff(self.pieced.cuts, axis=1)
         variance = ((within + between) * even).sum(axis=-1)
-        loose = float(((counts + spikes**2) * variance).sum())
+        loose = float(((COPIES * counts + spikes**2) * variance).sum())
         wide = self.pieced.doubt(self.influence[index])
         # Tied scores are often round, and so are edges: all may lie at the same side.
         sides = self._at_cuts[index][:, 1:-1, [0, -1]] - mean[:, 1:-1, None]
-        ties = self.histogram.ties[:, 1:-1, None]
+        ties = lattice(self.histogram).likely(self.histogram)[:, 1:-1, None]
         aligned = float(np.abs((ties * sides).sum(axis=(0, 1))).max()) / REACH
         beside = crowded_sums(self.histogram, lambda s: self._moved(log_odds(s))[index], mean)
         crowds = max(self._moved_by(self._crowded, index) ** 2, float((beside**2).sum()))

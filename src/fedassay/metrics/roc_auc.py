@@ -10,6 +10,7 @@ from fedassay.estimate import REACH, Estimate, Shape, unless_too_coarse
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram, require_histogram
 from fedassay.interpolation import monotone_slopes
+from fedassay.metrics.copies import COPIES
 from fedassay.metrics.delta_method import (
     counts_estimate,
     gradient_of_buckets,
@@ -135,7 +136,7 @@ def _binning_sd(histogram: ScoreHistogram, area: float) -> float:
     pairs = histogram.total_positives * histogram.total_negatives
     tied_n, tied_p = histogram.ties
     loose_p, loose_n = p - tied_p, n - tied_n
-    order = np.maximum(loose_p * loose_n * (p + n + 1.0) / 12.0, 0.0).sum()
+    order = COPIES * np.maximum(loose_p * loose_n * (p + n + 1.0) / 12.0, 0.0).sum()
     # Where tied scores lie among a bucket's others is not known either.
     order += ((tied_p * loose_n) ** 2 + (tied_n * loose_p) ** 2).sum() / 12.0
     every_second = np.append(np.arange(0, histogram.buckets, 2), histogram.buckets)

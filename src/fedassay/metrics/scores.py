@@ -11,6 +11,7 @@ from fedassay.estimate import REACH, Estimate, Shape, unless_too_coarse
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram, require_histogram
 from fedassay.metrics.bootstrap import bias_and_spread, few_buckets
+from fedassay.metrics.copies import COPIES
 from fedassay.metrics.crowding import crowded_sums
 from fedassay.metrics.delta_method import (
     counts_estimate,
@@ -27,6 +28,8 @@ from fedassay.metrics.spans import clear_spikes, openness_of_one_class, spans
 
 _FEW_BUCKETS = 2**11
 _PARTS = 8
+# A maximum is sought at so many edges more than a few buckets have.
+_PEAK = 24
 # What is possible at the ends lies so many standard deviations away.
 _ROOM = 1.5
 _EVERYBODY, _POSITIVES = (1.0, 1.0), (0.0, 1.0)
@@ -116,7 +119,7 @@ def ks(histogram: ScoreHistogram) -> Estimate:
     bias = noise_sd = 0.0
     if not histogram.noise.is_zero:
         # The largest of many noisy gaps is larger than the largest gap.
-        histogram = few_buckets(histogram.by_cells())
+        histogram = _few_with_peak(histogram.by_cells())
         bias, noise_sd = bias_and_spread(histogram, _largest_gap)
     P, N = histogram.total_positives, histogram.total_negatives
     gap = histogram.cumulative[0] / N - histogram.cumulative[1] / P
@@ -148,6 +151,20 @@ def ks(histogram: ScoreHistogram) -> Estimate:
         binning_sd=hypot(possible / REACH, chance),
     )
     return unless_too_coarse(estimate, "the largest gap", 1.0)
+
+
+def _few_with_peak(histogram: ScoreHistogram) -> ScoreHistogram:
+    """A few buckets, and beside their edges those at which the gap is largest.
+
+    Buckets that hold as much of both classes each are wide where the gap is flat, as it is at its
+    largest: without these edges the maximum would be cut off.
+    """
+    few = few_buckets(histogram)
+    if few is histogram:
+        return few
+    rates = histogram.cumulative / histogram.cumulative[:, -1:]
+    peak = np.argsort(np.abs(rates[0] - rates[1]))[-_PEAK:]
+    return histogram.merge(np.union1d(np.searchsorted(histogram.edges, few.edges), peak))
 
 
 def _open_part(histogram: ScoreHistogram) -> FloatArray:
@@ -254,7 +271,7 @@ def _mean_loss(
         slopes[1 - label] += of[label] * float(histogram.counts[label, bucket]) * end.slopes
     counts, noise_sd = counted * np.maximum(histogram.counts, 0.0), cell_noise_sd(histogram)
     # For even scores in a bucket -log varies by 1 at most, however far it reaches.
-    chance = (counts * np.minimum((over.high - over.low) ** 2 / 12.0, 1.0)).sum()
+    chance = COPIES * (counts * np.minimum((over.high - over.low) ** 2 / 12.0, 1.0)).sum()
     spikes = (counted * clear_spikes(histogram) * np.minimum(over.high - over.low, 1.0)) ** 2 / 12.0
     crowded = counted * crowded_sums(histogram, loss.at, guessed)
     for place in contradicted:

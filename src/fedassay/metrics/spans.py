@@ -7,21 +7,17 @@ interval must reach whatever is possible.
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import hypot, inf, sqrt
+from math import hypot, inf
 
 import numpy as np
 
 from fedassay.estimate import REACH
 from fedassay.examples import FloatArray, IntArray
 from fedassay.histogram import FEWEST_TIED, ScoreHistogram
+from fedassay.metrics.lattices import lattice
 from fedassay.metrics.range_noise import FEW, RangeNoise, cell_noise_sd, range_noise
 
-# So many of a class, clear of the noise by three standard deviations, give a density to judge by.
-_FEW = 16.0
 _CLEAR = 3.0
-# So many spikes apart from each other are tied scores: one alone may be a narrow hump.
-_LATTICE = 3
-_APART = 0.9
 _LUMP = 0.5
 _TINY = 1e-300
 _STEEP = 300.0
@@ -35,7 +31,8 @@ class Spans:
     loose: FloatArray
     """Counts whose place is open, label x bucket: what noise may hide too, without ties."""
     tied_elsewhere: FloatArray
-    """Of the rows in all other buckets, the share that is tied, by bucket."""
+    """Of the rows in all other buckets, the share that is tied, by bucket; or of the buckets that
+    would show a tie, those that do."""
 
 
 @lru_cache(maxsize=4)
@@ -59,7 +56,8 @@ def spans(histogram: ScoreHistogram) -> Spans:
     """
     noise_sd = cell_noise_sd(histogram)
     counts = np.maximum(histogram.counts, 0.0)
-    tied = np.minimum(np.maximum(histogram.ties, _lattice(histogram, noise_sd)), counts)
+    seen = lattice(histogram)
+    tied = seen.tied
     # Noise cancels in sums, unless each count is cut off at 0 before.
     starts = _groups(histogram.counts, range_noise(histogram))
     grouped = np.maximum(np.add.reduceat(histogram.counts, starts, axis=1), 0.0)
@@ -69,7 +67,7 @@ def spans(histogram: ScoreHistogram) -> Spans:
     part = (counts / whole).max(axis=0)
     openness = np.repeat(_openness(grouped), sizes) * np.minimum(part, 1.0)
     elsewhere = np.maximum(counts.sum() - counts.sum(axis=0), _TINY)
-    tied_elsewhere = (tied.sum() - tied.sum(axis=0)) / elsewhere
+    tied_elsewhere = np.maximum((tied.sum() - tied.sum(axis=0)) / elsewhere, seen.share)
     return Spans(openness, counts - tied + noise_sd, np.clip(tied_elsewhere, 0.0, 1.0))
 
 
@@ -180,25 +178,6 @@ def _openness(grouped: FloatArray) -> FloatArray:
     return np.minimum(either, 1.0)
 
 
-def _lattice(histogram: ScoreHistogram, noise_sd: float) -> FloatArray:
-    """Spikes among nearly empty neighbours, where there are several: tied scores.
-
-    Not at the ends, where scores crowd. A narrow hump would be one, and would touch an edge.
-    """
-    counts = np.maximum(histogram.counts, 0.0)
-    total = counts.sum(axis=0)
-    density = total / histogram.widths
-    beside = np.zeros(len(density) + 2)
-    beside[1:-1] = density
-    expected = 2.0 * np.maximum(beside[:-2], beside[2:]) * histogram.widths
-    is_apart = expected <= (1.0 - _APART) * total
-    is_apart &= total >= _FEW + _CLEAR * noise_sd * sqrt(2.0)
-    is_apart[[0, -1]] = False
-    if is_apart.sum() < _LATTICE:
-        return np.zeros_like(counts)
-    return np.where(is_apart, counts, 0.0)
-
-
 def possible_below(
     histogram: ScoreHistogram, bucket: int, part: float, inside: FloatArray
 ) -> FloatArray:
@@ -232,7 +211,10 @@ def possible_below(
             whole = max(float(below), float(own[label] - below))
             room = max(room, whole + REACH * noise.sd(label, bucket, bucket + 1))
         rooms.append(room)
-    return np.array(rooms)
+    # Where buckets that can tell hold ties, one at this very point is on its lower side.
+    seen = lattice(histogram)
+    lumps = np.minimum(seen.largest(own, width), np.maximum(inside, own - inside))
+    return np.maximum(rooms, seen.share * lumps)
 
 
 def possible_lumps(histogram: ScoreHistogram, bucket: int, inside: FloatArray) -> FloatArray:

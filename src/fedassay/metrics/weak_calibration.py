@@ -16,12 +16,14 @@ import numpy as np
 from fedassay.estimate import REACH, Estimate, NotEnoughData, Shape
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.copies import COPIES
 from fedassay.metrics.crowding import crowded_sums
 from fedassay.metrics.delta_method import (
     counts_estimate,
     why_one_class,
     why_undefined,
 )
+from fedassay.metrics.lattices import lattice
 from fedassay.metrics.log_odds import in_pieces
 from fedassay.metrics.nearer import nearer
 from fedassay.metrics.regression import LogisticModel, Regression
@@ -106,9 +108,9 @@ def oe_ratio(histogram: ScoreHistogram) -> Estimate:
     counts = np.maximum(histogram.counts, 0.0)
     bend = abs(expected - float((middle * histogram.counts).sum()))
     widths = np.diff(histogram.edges)
-    loose = float(((counts + histogram.spikes**2) * widths**2).sum() / 12.0)
+    loose = float(((COPIES * counts + histogram.spikes**2) * widths**2).sum() / 12.0)
     # Tied scores are often round, and so are edges: all may lie at the same side of their buckets.
-    aligned = float((histogram.ties * widths / 2.0).sum()) / REACH
+    aligned = float((lattice(histogram).likely(histogram) * widths / 2.0).sum()) / REACH
     crowded = crowded_sums(
         histogram,
         lambda scores: np.stack([scores, scores]),

@@ -1,0 +1,90 @@
+"""Scores on a lattice: which buckets are seen to hold one score each, and what that says of others.
+
+Scores are rounded, or come from a few leaves of a tree. Narrow buckets show it, and buckets
+among empty ones; in a wide one between full neighbours many rows of one score look like a smooth
+stretch. Where all buckets that can tell hold ties, those that cannot hold them as well.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import sqrt
+
+import numpy as np
+
+from fedassay.examples import FloatArray
+from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.range_noise import CLEAR, FEW, cell_noise_sd
+
+# So many spikes apart from each other are tied scores: one alone may be a narrow hump.
+_LATTICE = 3
+_APART = 0.9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lattice:
+    """The ties of a histogram, and how likely another bucket holds some."""
+
+    tied: FloatArray
+    """Tied rows, label x bucket."""
+    share: float
+    """Of the buckets that would show a tie, and have enough rows for one, those that do."""
+    spacing: float
+    """How far apart two ties usually are."""
+
+    def likely(self, histogram: ScoreHistogram) -> FloatArray:
+        """How many rows have the score of others, label x bucket: seen, or as in other buckets."""
+        counts = np.maximum(histogram.counts, 0.0)
+        rows: FloatArray = np.maximum(histogram.ties, self.share * counts)
+        return rows
+
+    def largest(self, own: FloatArray, width: float) -> FloatArray:
+        """How many of a bucket's rows may have one score, per label.
+
+        As many as any tie has that was seen, or one of as many even ones as the bucket has room
+        for; no more than there are.
+        """
+        even = own * min(self.spacing / width, 1.0)
+        sizes: FloatArray = np.minimum(np.maximum(self.tied.max(axis=1), even), own)
+        return sizes
+
+
+@lru_cache(maxsize=4)
+def lattice(histogram: ScoreHistogram) -> Lattice:
+    """The ties that are plain to see, and the share of buckets that show one.
+
+    The last answers are kept, because several metrics ask for them one after the other.
+
+    >>> rows = np.tile([0.0, 90.0, 0.0, 0.0], 4)
+    >>> found = lattice(ScoreHistogram(np.arange(17) / 16, np.stack([rows, rows])))
+    >>> found.share, found.spacing, found.tied.sum()
+    (1.0, 0.25, np.float64(720.0))
+    """
+    noise_sd = cell_noise_sd(histogram)
+    counts = np.maximum(histogram.counts, 0.0)
+    tied = np.minimum(np.maximum(histogram.ties, _apart(histogram, noise_sd)), counts)
+    is_clear = counts.sum(axis=0) >= FEW + CLEAR * noise_sd * sqrt(2.0)
+    is_tied = is_clear & (tied.sum(axis=0) > 0.5 * counts.sum(axis=0))
+    telling = int((is_clear & (histogram.is_narrow | is_tied)).sum())
+    if is_tied.sum() < _LATTICE:
+        return Lattice(tied, 0.0, 0.0)
+    middles = 0.5 * (histogram.edges[:-1] + histogram.edges[1:])[is_tied]
+    return Lattice(tied, float(is_tied.sum()) / telling, float(np.median(np.diff(middles))))
+
+
+def _apart(histogram: ScoreHistogram, noise_sd: float) -> FloatArray:
+    """Spikes among nearly empty neighbours, where there are several: tied scores.
+
+    Not at the ends, where scores crowd. A narrow hump would be one, and would touch an edge.
+    """
+    counts = np.maximum(histogram.counts, 0.0)
+    total = counts.sum(axis=0)
+    density = total / histogram.widths
+    beside = np.zeros(len(density) + 2)
+    beside[1:-1] = density
+    expected = 2.0 * np.maximum(beside[:-2], beside[2:]) * histogram.widths
+    is_apart = expected <= (1.0 - _APART) * total
+    is_apart &= total >= FEW + CLEAR * noise_sd * sqrt(2.0)
+    is_apart[[0, -1]] = False
+    if is_apart.sum() < _LATTICE:
+        return np.zeros_like(counts)
+    return np.where(is_apart, counts, 0.0)

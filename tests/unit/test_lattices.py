@@ -1,0 +1,102 @@
+"""Rounded scores: buckets that show their ties speak for those that are too wide to."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import average_precision_score
+
+from fedassay import Estimate, Grid, ScoreHistogram, metrics
+from fedassay.examples import FloatArray
+from fedassay.metrics.lattices import lattice
+
+# Wide buckets below 0.2, which hold two values of hundredths each, narrow ones above.
+EDGES = np.append(np.arange(10) / 50, np.arange(400, 2001) / 2000)
+Rows = tuple[FloatArray, FloatArray]
+
+
+def rounded(places: int | None) -> Rows:
+    """60,000 rows, rounded up to so many places or not; a higher score is more often positive."""
+    generator = np.random.default_rng(3)
+    scores = generator.beta(0.8, 4.0, 60_000)
+    if places is not None:
+        scores = np.ceil(scores * 10**places) / 10**places
+    return (generator.random(len(scores)) < 0.05 + 0.6 * scores).astype(float), scores
+
+
+def counted(rows: Rows) -> ScoreHistogram:
+    """Counts of (lo, hi]."""
+    labels, scores = rows
+    cells = np.maximum(np.searchsorted(EDGES, scores) - 1, 0)
+    counts = [np.bincount(cells[labels == label], minlength=len(EDGES) - 1) for label in (0, 1)]
+    return ScoreHistogram(EDGES, np.array(counts, dtype=float))
+
+
+def held(estimate: Estimate, truth: float) -> bool:
+    return truth in estimate.interval(population=False)
+
+
+def test_buckets_that_can_tell_say_how_many_are_ties() -> None:
+    """By hand: of scores to hundredths every narrow bucket with rows is one value, 0.01 apart."""
+    seen = lattice(counted(rounded(2)))
+    assert seen.share == 1.0
+    assert seen.spacing == pytest.approx(0.01)
+    assert lattice(counted(rounded(None))).share < 0.05
+
+
+def test_two_ties_are_not_yet_a_lattice() -> None:
+    counts = np.zeros((2, 2000))
+    counts[:, [700, 1300]] = 500.0
+    assert lattice(ScoreHistogram(Grid.uniform(2000).edges, counts)).share == 0.0
+    counts[:, 1000] = 500.0
+    assert lattice(ScoreHistogram(Grid.uniform(2000).edges, counts)).share == 1.0
+
+
+@pytest.mark.parametrize("threshold", [0.024, 0.039, 0.079, 0.119, 0.144])
+def test_a_threshold_at_a_tie_that_no_bucket_shows_is_held(threshold: float) -> None:
+    """Close to an edge of a bucket with two values, one of them is on either side."""
+    labels, scores = rounded(2)
+    histogram = counted((labels, scores))
+    for label, metric in ((0, metrics.specificity), (1, metrics.recall)):
+        share = float((scores[labels == label] <= threshold + 1e-9).mean())
+        assert held(metric(histogram, threshold), share if label == 0 else 1.0 - share)
+
+
+def test_a_threshold_among_smooth_scores_is_not_widened_for_ties() -> None:
+    """The same scores before they are rounded: an interval three times as narrow, or more."""
+    smooth, tied = (
+        metrics.specificity(counted(rounded(places)), 0.139).interval(population=False)
+        for places in (None, 2)
+    )
+    assert 3.0 * (smooth.high - smooth.low) < tied.high - tied.low
+
+
+def test_a_tie_is_as_large_as_one_seen_or_as_even_ones() -> None:
+    """By hand: two places in a bucket twice as wide as ties are apart; 700 of one seen at most."""
+    counts = np.zeros((2, 1000))
+    counts[0, 200::10], counts[1, 200::10] = 600.0, 20.0
+    counts[0, 500] = 700.0
+    seen = lattice(ScoreHistogram(Grid.uniform(1000).edges, counts))
+    assert seen.spacing == pytest.approx(0.01)
+    assert seen.largest(np.array([5000.0, 10.0]), 0.02) == pytest.approx([2500.0, 10.0])
+    assert seen.largest(np.array([1000.0, 30.0]), 0.02) == pytest.approx([700.0, 20.0])
+
+
+@pytest.mark.parametrize("wanted", [0.6, 0.7, 0.75, 0.8, 0.85])
+def test_a_goal_inside_a_bucket_of_ties_is_held(wanted: float) -> None:
+    """Rows have the rate of a whole tie, wherever in the bucket the goal is crossed."""
+    labels, scores = rounded(2)
+    histogram = counted((labels, scores))
+    cuts = np.unique(scores)
+    recalls = np.array([(scores[labels == 1] > cut).mean() for cut in cuts])
+    cut = cuts[recalls >= wanted - 1e-12][-1]
+    truth = float((scores[labels == 0] <= cut).mean())
+    assert held(metrics.specificity_at_recall(histogram, wanted), truth)
+
+
+def test_sums_of_rounded_scores_at_the_same_side_of_all_buckets_are_held() -> None:
+    """Rounded up, every row lies at the upper edge of its bucket, or in a wide one's middle."""
+    labels, scores = rounded(2)
+    histogram = counted((labels, scores))
+    assert held(metrics.oe_ratio(histogram), float(labels.sum() / scores.sum()))
+    assert held(metrics.brier(histogram), float(((labels - scores) ** 2).mean()))
+    precision = float(average_precision_score(labels, scores))
+    assert held(metrics.average_precision(histogram), precision)
