@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from fedassay import Estimate, Grid, ScoreHistogram
 from fedassay.errors import SettingInvalid
 from fedassay.metrics import recall_at_specificity, specificity_at_recall
+from fedassay.metrics.crossings import crossing
 from fedassay.metrics.cutoffs import chords, cutoff
+from fedassay.noise import DenseNoise
 from tests import oracles
 from tests.tables import Table, tables
 from tests.unit.test_delta_method import UnitNoise
@@ -133,3 +135,25 @@ def test_a_cutoff_at_a_kink_has_a_slope_on_either_side() -> None:
     found = chords(histogram, np.ones(2), cutoff(histogram, np.ones(2), 100.0, reached=True), own)
     assert found.towards(-5.0) == pytest.approx([0.4, 0.6])
     assert found.towards(5.0) == pytest.approx([0.8, 0.2])
+
+
+def test_all_cutoffs_that_noise_allows_are_in_the_interval_or_there_is_none() -> None:
+    """300 positives in 40 buckets, each with a deviation of 8: the curve crosses again and again."""
+    edges, generator = np.arange(41) / 40, np.random.default_rng(5)
+    middle = 0.5 * (edges[1:] + edges[:-1])
+    shapes = np.exp(-0.5 * ((middle - [[0.35], [0.6]]) / [[0.18], [0.2]]) ** 2)
+    counts = shapes / shapes.sum(axis=1, keepdims=True) * [[20_000.0], [300.0]]
+    noise = DenseNoise(64.0 * np.eye(80))
+    silent = 0
+    for _ in range(30):
+        drawn = counts + 8.0 * generator.standard_normal((2, 40))
+        histogram = ScoreHistogram(edges, drawn, noise)
+        estimate, allowed = specificity_at_recall(histogram, 0.9), crossing(histogram, 1, 0.9)
+        assert allowed is not None
+        if not estimate.is_available:
+            silent += allowed.apart > 0.8
+            continue
+        interval = estimate.interval(population=False)
+        assert interval.low <= 1.0 - allowed.high + 1e-9
+        assert interval.high >= 1.0 - allowed.low - 1e-9
+    assert silent
