@@ -138,7 +138,7 @@ def test_a_cutoff_at_a_kink_has_a_slope_on_either_side() -> None:
 
 
 def test_all_cutoffs_that_noise_allows_are_in_the_interval_or_there_is_none() -> None:
-    """300 positives in 40 buckets, each with a deviation of 8: the curve crosses again and again."""
+    """300 positives in 40 buckets, each with a deviation of 8: the curve crosses many times."""
     edges, generator = np.arange(41) / 40, np.random.default_rng(5)
     middle = 0.5 * (edges[1:] + edges[:-1])
     shapes = np.exp(-0.5 * ((middle - [[0.35], [0.6]]) / [[0.18], [0.2]]) ** 2)
