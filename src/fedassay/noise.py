@@ -167,6 +167,8 @@ class DenseNoise:
     """Square, over negatives then positives per leaf."""
     table: FloatArray | None = None
     local_epsilon: float | None = None
+    is_smoothed: bool = False
+    """Whether counts are the likeliest ones already, so that there is no noise to take out."""
 
     @property
     def is_zero(self) -> bool:
@@ -184,7 +186,7 @@ class DenseNoise:
         both = np.append(starts, starts + len(self.covariance) // 2)
         summed = np.add.reduceat(np.add.reduceat(self.covariance, both, axis=0), both, axis=1)
         table = None if self.table is None else np.add.reduceat(self.table, starts, axis=1)
-        return DenseNoise(summed, table, self.local_epsilon)
+        return DenseNoise(summed, table, self.local_epsilon, self.is_smoothed)
 
     def variance(self, weights: FloatArray) -> float:
         """The quadratic form of the weights."""

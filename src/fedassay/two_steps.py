@@ -238,9 +238,8 @@ def read_as(
     """A reading as a histogram, with its errors against the clients' own counts."""
     table = reading.counts if survey.samples_clients else None
     covariance = table_covariance(reading, observed, table=table)
-    return ScoreHistogram(
-        edges, reading.counts, DenseNoise(covariance, None, _epsilon(survey)), smooth
-    )
+    noise = DenseNoise(covariance, None, _epsilon(survey), is_smoothed=True)
+    return ScoreHistogram(edges, reading.counts, noise, smooth)
 
 
 def expected_smoothly(

@@ -25,7 +25,7 @@ from fedassay.calibration import (
 from fedassay.calibration.gap_intervals import LargestSize
 from fedassay.errors import SettingInvalid
 from fedassay.hierarchy import Hierarchy
-from fedassay.noise import TreeNoise
+from fedassay.noise import DenseNoise, TreeNoise
 from tests.laws import FALSE_ALARM, full
 
 Floats = npt.NDArray[np.float64]
@@ -227,3 +227,19 @@ def test_settings_out_of_range_are_refused() -> None:
             ece(histogram, bins=bins)
     with pytest.raises(SettingInvalid, match="values must lie"):
         Calibrator(Method.BINNING, np.array([0.0, 1.0]), np.array([0.0, 1.1]))
+
+
+def test_of_counts_that_are_smoothed_already_no_noise_is_taken_out() -> None:
+    """Gaps of 0.05 everywhere, within the noise: smoothed counts mean them, noisy ones may not."""
+    edges = np.arange(21) / 20
+    middle = 0.5 * (edges[1:] + edges[:-1])
+    rates = np.clip(middle + 0.05, 0.0, 1.0)
+    counts = 1000.0 * np.stack([1.0 - rates, rates])
+    wanted = float(np.abs(rates - middle).mean())
+    for is_smoothed in (True, False):
+        noise = DenseNoise(60.0**2 * np.eye(40), None, 1.0, is_smoothed)
+        found = ece(ScoreHistogram(edges, counts, noise)).value
+        assert (abs(found - wanted) < 0.004) == is_smoothed
+        merged = ScoreHistogram(edges, counts, noise).merge(np.arange(0, 21, 2))
+        assert isinstance(merged.noise, DenseNoise)
+        assert merged.noise.is_smoothed == is_smoothed

@@ -11,6 +11,7 @@ from fedassay.estimate import Estimate
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram, require_histogram
 from fedassay.metrics.delta_method import why_undefined
+from fedassay.noise import DenseNoise
 
 
 def ece(
@@ -99,7 +100,9 @@ def signed_gap(histogram: ScoreHistogram, *, calibrator: Calibrator | None = Non
 
 def _sizes(table: BinTable, *, debiased: bool) -> tuple[FloatArray, FloatArray]:
     """Every gap's absolute size, and how it moves with the gap."""
-    gaps, variance = table.gaps, table.gap_variance
+    gaps, variance, noise = table.gaps, table.gap_variance, table.histogram.noise
+    if isinstance(noise, DenseNoise) and noise.is_smoothed:
+        variance = table.gap_sampling
     if not debiased:
         return np.abs(gaps), np.sign(gaps)
     return debiased_sizes(gaps, variance, np.maximum(table.mass, 0.0))
