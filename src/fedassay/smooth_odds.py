@@ -254,16 +254,17 @@ def table_covariance(
     K - H T - T H' + T, where K = J C J' and H = K F. Without `table`, K.
     """
     moves = reading.moves.reshape(-1, reading.moves.shape[-1])
-    covariance: FloatArray = moves @ reading.covariance @ moves.T
-    if table is None:
-        return covariance
-    seen = _Sums.of(observed).over(reading.moves)
-    felt = (seen / observed.variances[..., None]).swapaxes(1, 2) @ observed.rows
-    response = reading.covariance @ np.hstack([felt[0], felt[1]])
-    flat = table.ravel()
-    shared = moves @ (response * flat - np.outer(response @ flat, flat / flat.sum()))
-    drawn = np.diag(flat) - np.outer(flat, flat / flat.sum())
-    against: FloatArray = covariance - shared - shared.T + drawn
+    half = 0.5 * reading.covariance @ moves.T
+    if table is not None:
+        seen = _Sums.of(observed).over(reading.moves)
+        felt = (seen / observed.variances[..., None]).swapaxes(1, 2) @ observed.rows
+        response, flat = reading.covariance @ np.hstack([felt[0], felt[1]]), table.ravel()
+        half -= response * flat - np.outer(response @ flat, flat / flat.sum())
+    one_side = moves @ half
+    against: FloatArray = one_side + one_side.T
+    if table is not None:
+        against[np.diag_indices(len(flat))] += flat
+        against -= np.outer(flat, flat / flat.sum())
     return against
 
 
