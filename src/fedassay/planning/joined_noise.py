@@ -20,6 +20,15 @@ def shared_noise(first: Survey, second: Survey, *, clients: float) -> FloatArray
 
     Whatever the number of clients, it is that of one share alone, times the clients for each
     share: planning backwards asks for many numbers, and fits once.
+
+    >>> from fractions import Fraction
+    >>> from fedassay.mechanisms import Privacy
+    >>> from fedassay.planning.first_survey import first_survey
+    >>> from fedassay.planning.request import SurveyRequest
+    >>> request = SurveyRequest(privacy=Privacy.LOCAL, epsilon=Fraction(1), clients=1000)
+    >>> first = first_survey(request)
+    >>> shared_noise(first, first, clients=1000) is None  # each client has noise of its own
+    True
     """
     noise = [
         mechanism

@@ -9,6 +9,7 @@ from fedassay.estimate import REACH
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
 from fedassay.interpolation import monotone_slopes
+from fedassay.metrics.copies import COPIES
 from fedassay.metrics.delta_method import SPECK
 from fedassay.metrics.roc_auc import PAIRS
 from fedassay.metrics.spans import possible_pairs
@@ -82,7 +83,7 @@ def _binning_sds(
     buckets, edges = counts.shape[-1], histograms[0].edges
     (n, p), (tied_n, tied_p) = counts.swapaxes(0, 1), ties.swapaxes(0, 1)
     loose_n, loose_p = n - tied_n, p - tied_p
-    order = np.maximum(loose_p * loose_n * (p + n + 1.0) / 12.0, 0.0).sum(axis=1)
+    order = COPIES * np.maximum(loose_p * loose_n * (p + n + 1.0) / 12.0, 0.0).sum(axis=1)
     order += ((tied_p * loose_n) ** 2 + (tied_n * loose_p) ** 2).sum(axis=1) / 12.0
     every_second = np.append(np.arange(0, buckets, 2), buckets)
     halved = np.add.reduceat(counts, every_second[:-1], axis=2)

@@ -31,6 +31,8 @@ _ROOMS = (0.0, 0.15, 0.5, 1.0)
 _WEIGHT = 1000
 _USUAL_SHARE, _USUAL_ASKED, _USUAL_ROOM = Fraction(1, 2), Fraction(1, 2), 1.0
 _USUAL_CELLS, _USUAL_LOCAL_CELLS = 48, 4
+# From this epsilon on more cells cost little: nearly all answers are true.
+_CLEAR_ANSWERS = 4
 _MOST_CUTS = 500
 
 
@@ -227,7 +229,8 @@ def _usual(
 ) -> Survey:
     """A good second survey, without looking for the best."""
     if pilot.survey.is_local:
-        turns = _turns(pilot, _USUAL_LOCAL_CELLS, 1, thresholds)
+        cells = _USUAL_LOCAL_CELLS * (2 if epsilon >= _CLEAR_ANSWERS else 1)
+        turns = _turns(pilot, cells, 1, thresholds)
         return _local(pilot, place, epsilon, turns)
     cuts = _with_asked(pilot, _marks(_USUAL_CELLS), thresholds)
     return _weighted(pilot, place, epsilon, cuts)
