@@ -281,7 +281,7 @@ def _lengths(edges: FloatArray) -> FloatArray:
     """How long leaves are on the axis of a first survey: 1, or less where a threshold cuts one."""
     middle = 0.5 * (edges[1:] + edges[:-1])
     usual = np.minimum(_COARSEST, _OF_DISTANCE * np.minimum(middle, 1.0 - middle))
-    return np.minimum(np.diff(edges) / usual, 1.0)
+    return np.minimum(np.diff(edges) / np.maximum(usual, 2.0**-1000), 1.0)
 
 
 def _pieces(marks: IntArray, lengths: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -309,7 +309,8 @@ def _through(shares: FloatArray, marks: IntArray, lengths: FloatArray) -> FloatA
 
 def _score_odds(edges: FloatArray, ranks: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Log-odds of every leaf's middle from their median: up to a reach, and what is beyond it."""
-    middle = 0.5 * (edges[1:] + edges[:-1])
+    # Between neighbouring numbers there is none: the middle may be 0 or 1 itself.
+    middle = np.clip(0.5 * (edges[1:] + edges[:-1]), 2.0**-1000, 1.0 - 2.0**-53)
     log_odds = np.log(middle) - np.log1p(-middle)
     log_odds = np.clip(log_odds - np.interp(0.5, ranks, log_odds), -_FURTHEST, _FURTHEST)
     near = _REACH * np.tanh(log_odds / _REACH)

@@ -166,3 +166,10 @@ def test_intervals_against_the_table_hold_it() -> None:
         off = float((half * (reading.counts - table)).sum())
         held += abs(off) < 1.96 * float(half.ravel() @ covariance @ half.ravel()) ** 0.5
     assert held > 360
+
+
+def test_leaves_between_neighbouring_numbers_have_log_odds() -> None:
+    edges = np.array([0.0, 5e-324, 0.5, 1.0 - 2.0**-53, 1.0])
+    bent = SmoothOdds.around(edges, np.ones((2, 4)), total_is_known=True)
+    assert np.isfinite(bent.odds).all()
+    assert np.isfinite(bent.counts(np.zeros(len(bent.spreads)))).all()
