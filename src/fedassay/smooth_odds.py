@@ -60,6 +60,8 @@ class SmoothOdds:
     """Bends of the log-odds, leaf x bend; waves are last."""
     spreads: FloatArray
     """Prior standard deviation of every bend: those of pooled counts, then those of log-odds."""
+    towers: IntArray
+    """Leaves with log-odds of their own."""
     total_is_known: bool
     is_lumpy: bool = False
     """Whether every leaf's pooled count is free."""
@@ -93,10 +95,12 @@ class SmoothOdds:
         smooth = np.stack([_through(row, marks, lengths) for row in shares])
         ranks = np.cumsum(smooth.mean(axis=0)) - 0.5 * smooth.mean(axis=0)
         pooled = guess.sum(axis=1) @ smooth
+        own = np.zeros(0, np.int64) if towers is None else towers
         near, beyond = _score_odds(edges, ranks)
+        beyond[own] = 0.0
         odds = near + _BEYOND * beyond
         odds = odds + _intercept(pooled, odds, float(guess[1].sum()))
-        alone = np.eye(leaves)[:, np.zeros(0, np.int64) if towers is None else towers]
+        alone = np.eye(leaves)[:, own]
         number = np.arange(1, _WAVES + 1)
         waves = np.sqrt(2.0) * np.cos(np.pi * np.outer(ranks, number))
         falling, free = 1.0 / (np.pi * number), np.full(alone.shape[1], _FREE)
@@ -111,7 +115,7 @@ class SmoothOdds:
         of_odds = np.hstack([np.column_stack([np.ones(leaves), near, beyond]), alone, waves])
         odds_spreads = np.concatenate([[_INTERCEPT, _SLOPE, _BEYOND], free, falling])
         spreads = np.concatenate([pooled_spreads, odds_spreads])
-        return cls(pooled, odds, of_pooled, of_odds, spreads, total_is_known, is_lumpy)
+        return cls(pooled, odds, of_pooled, of_odds, spreads, own, total_is_known, is_lumpy)
 
     def rougher(self, pooled: float, odds: float) -> "SmoothOdds":
         """The same with waves so many times as high."""
@@ -159,9 +163,12 @@ class SmoothOdds:
     def reading(self, counts: FloatArray, observed: Observed) -> Reading:
         """Counts, and how far they may move: as their sizes and the guess's allow.
 
-        What noise took to 0 may be off by as much as the guess is large.
+        What noise took to 0 may be off by as much as the guess is large; of a tower nothing is
+        guessed but that it may be like all others.
         """
         guess = self.counts(np.zeros(len(self.spreads)))
+        rates = counts.sum(axis=1) / counts.sum()
+        guess[:, self.towers] = np.outer(rates, counts[:, self.towers].sum(axis=0))
         moves = self.moves(0.5 * (counts + guess))
         seen = _Sums.of(observed).over(moves)
         precision = _precision(self.spreads, seen, observed.variances)
