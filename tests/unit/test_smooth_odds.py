@@ -179,13 +179,15 @@ def test_a_tower_whose_positives_drowned_is_as_unsure_as_its_counters() -> None:
     """Half of the rows at exactly 0, one in ten of them positive: no score of 0 is believed."""
     heaped = TRUTH.copy()
     heaped[:, 0] = [4_500.0, 500.0]
-    observed = cells([0, 1, 10, 20, 30], heaped, sd=400.0)
+    observed = cells([0, 1, 10, 20, 30], heaped, sd=800.0)
+    at_zero = EDGES.copy()
+    at_zero[1] = 2.0**-40
     silent = Observed(observed.rows, observed.values.copy(), observed.variances)
     silent.values[1, 0] = -100.0  # noise took more than there were
     guess = np.maximum(heaped, 1.0)
     guess[1, 0] = 1.0
-    bent = SmoothOdds.around(EDGES, guess, towers=np.array([0]), total_is_known=True)
+    bent = SmoothOdds.around(at_zero, guess, towers=np.array([0]), total_is_known=True)
     reading = bent.likeliest(silent)
     covariance = table_covariance(reading, silent, table=None)
-    assert covariance[LEAVES, LEAVES] ** 0.5 > 250.0
+    assert covariance[LEAVES, LEAVES] ** 0.5 > 650.0
     assert abs(reading.counts[1, 0] - 500.0) < 1.96 * covariance[LEAVES, LEAVES] ** 0.5
