@@ -37,7 +37,7 @@ class Errors:
     def of(self, design: str, family: str) -> FloatArray:
         """A family's error in every trial: the mean over its thresholds."""
         design = self.default if design == DEFAULT else design
-        places = [i for i, name in enumerate(self.exact) if name.partition("@")[0] == family]
+        places = [i for i, name in enumerate(self.exact) if _is_of(name, family)]
         errors: FloatArray = self.errors[self.designs.index(design)][:, places].mean(axis=1)
         return errors
 
@@ -64,6 +64,11 @@ class Errors:
         silent = np.isnan(errors[..., place])
         errors[..., place][silent] = abs(self.exact["roc_auc"] - 0.5)
         return replace(self, errors=errors)
+
+
+def _is_of(name: str, family: str) -> bool:
+    """Whether a metric belongs to a family; recall at a wanted specificity is another figure."""
+    return name == family or (name.startswith(f"{family}@") and "=" not in name)
 
 
 def accuracy_page(found: list[Errors]) -> str:
