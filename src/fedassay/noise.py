@@ -349,6 +349,15 @@ def _products(left: FloatArray, right: FloatArray) -> FloatArray:
     return table
 
 
+def is_smoothed(noise: NoiseModel) -> bool:
+    """Whether counts are the likeliest ones already: then no figure has their noise in it.
+
+    >>> is_smoothed(NoNoise()), is_smoothed(DenseNoise(np.eye(2), is_smoothed=True))
+    (False, True)
+    """
+    return isinstance(noise, DenseNoise) and noise.is_smoothed
+
+
 def merged(base: NoiseModel, sizes: IntArray) -> NoiseModel:
     """The noise after cells were summed into buckets of these sizes."""
     if base.is_zero:

@@ -25,6 +25,7 @@ from fedassay.calibration import (
 from fedassay.calibration.gap_intervals import LargestSize
 from fedassay.errors import SettingInvalid
 from fedassay.hierarchy import Hierarchy
+from fedassay.metrics import ici, ks
 from fedassay.noise import DenseNoise, TreeNoise
 from tests.laws import FALSE_ALARM, full
 
@@ -243,3 +244,20 @@ def test_of_counts_that_are_smoothed_already_no_noise_is_taken_out() -> None:
         merged = ScoreHistogram(edges, counts, noise).merge(np.arange(0, 21, 2))
         assert isinstance(merged.noise, DenseNoise)
         assert merged.noise.is_smoothed == is_smoothed
+
+
+def test_smoothed_counts_have_no_noise_to_take_out_of_any_figure() -> None:
+    """KS and the mean gap of a curve: noise of the same size lowers what noisy counts say."""
+    edges = np.arange(21) / 20
+    middle = 0.5 * (edges[1:] + edges[:-1])
+    rates = np.clip(0.8 * middle + 0.1, 0.0, 1.0)
+    counts = 1000.0 * np.stack([1.0 - rates, rates])
+    exactly = ScoreHistogram(edges, counts)
+    for figure, sd in ((ks, 200.0), (ici, 30.0)):
+        wanted, size = figure(exactly).value, sd**2 * np.eye(40)
+        smoothed, noisy = (
+            figure(ScoreHistogram(edges, counts, DenseNoise(size, None, 1.0, each)))
+            for each in (True, False)
+        )
+        assert smoothed.value == pytest.approx(wanted, rel=0.02)
+        assert noisy.value < 0.97 * wanted

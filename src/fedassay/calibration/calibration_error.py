@@ -11,7 +11,7 @@ from fedassay.estimate import Estimate
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram, require_histogram
 from fedassay.metrics.delta_method import why_undefined
-from fedassay.noise import DenseNoise
+from fedassay.noise import is_smoothed
 
 
 def ece(
@@ -100,8 +100,8 @@ def signed_gap(histogram: ScoreHistogram, *, calibrator: Calibrator | None = Non
 
 def _sizes(table: BinTable, *, debiased: bool) -> tuple[FloatArray, FloatArray]:
     """Every gap's absolute size, and how it moves with the gap."""
-    gaps, variance, noise = table.gaps, table.gap_variance, table.histogram.noise
-    if isinstance(noise, DenseNoise) and noise.is_smoothed:
+    gaps, variance = table.gaps, table.gap_variance
+    if is_smoothed(table.histogram.noise):
         variance = table.gap_sampling
     if not debiased:
         return np.abs(gaps), np.sign(gaps)

@@ -15,6 +15,7 @@ import numpy as np
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.range_noise import range_noise
+from fedassay.noise import is_smoothed
 
 _PAIRS_OF_DRAWS = 100
 _MOST_BUCKETS = 48
@@ -36,9 +37,10 @@ def bias_and_spread(
     of opposite signs, so that what is linear in the noise has no bias at all. The spread is
     the largest of several: around counts that could be true, and around those that came, because
     where noise pushed counts to 0 the former no longer sees all of it; or around `others` that
-    could have been the true ones. A bias is only an estimate, so it counts as an error too.
+    could have been the true ones. A bias is only an estimate, so it counts as an error too. Counts
+    that were smoothed have no noise in them, and so no bias.
 
-    >>> from fedassay.noise import DenseNoise
+    >>> from fedassay.noise import is_smoothed
     >>> noise = DenseNoise(9.0 * np.eye(2))
     >>> noisy = ScoreHistogram(np.array([0.0, 1.0]), np.full((2, 1), 90.0), noise)
     >>> bias, spread = bias_and_spread(noisy, lambda counts: counts.sum(axis=(-2, -1)))
@@ -52,7 +54,7 @@ def bias_and_spread(
     spreads = [float(values.std())]
     for counts in (histogram.counts, *others):
         spreads.append(float(figure(np.concatenate([counts + draws, counts - draws])).std()))
-    return bias, hypot(max(spreads), bias)
+    return 0.0 if is_smoothed(histogram.noise) else bias, hypot(max(spreads), bias)
 
 
 def with_more_at_the_top(histogram: ScoreHistogram) -> FloatArray:
@@ -61,7 +63,7 @@ def with_more_at_the_top(histogram: ScoreHistogram) -> FloatArray:
     What depends on the square of a count varies little around a small one, however large
     the true one is.
 
-    >>> from fedassay.noise import DenseNoise
+    >>> from fedassay.noise import is_smoothed
     >>> noisy = ScoreHistogram(np.arange(3) / 2, np.full((2, 2), 9.0), DenseNoise(4.0 * np.eye(4)))
     >>> with_more_at_the_top(noisy).tolist()
     [[9.0, 9.0], [9.0, 11.0]]

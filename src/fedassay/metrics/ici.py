@@ -20,6 +20,7 @@ from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.calibration_curve import NODES, CalibrationCurve, calibration_curve
 from fedassay.metrics.delta_method import sampling_variance
 from fedassay.metrics.gap_law import Figure, GapFigure, GapLaw, figure_of
+from fedassay.noise import is_smoothed
 
 _GROUPS = 48
 # A mean hardly feels that a curve has half of its nodes; quantiles and a maximum are others then.
@@ -80,7 +81,7 @@ def _estimate(histogram: ScoreHistogram, figure: Figure) -> Estimate:
     plain = figure_of(sizes, curve.sizes, figure)
     law = _law(curve, figure, plain, sizes)
     is_exact = histogram.noise.is_zero
-    part = _beyond(curve.gaps, curve.noise)
+    part = 1.0 if is_smoothed(histogram.noise) else _beyond(curve.gaps, curve.noise)
     reach = curve.reach
     bound = float(reach.max()) if figure is not Figure.MEAN else _mean_reach(curve)
     return GapFigure(
