@@ -40,7 +40,7 @@ def bias_and_spread(
     could have been the true ones. A bias is only an estimate, so it counts as an error too. Counts
     that were smoothed have no noise in them, and so no bias.
 
-    >>> from fedassay.noise import is_smoothed
+    >>> from fedassay.noise import DenseNoise
     >>> noise = DenseNoise(9.0 * np.eye(2))
     >>> noisy = ScoreHistogram(np.array([0.0, 1.0]), np.full((2, 1), 90.0), noise)
     >>> bias, spread = bias_and_spread(noisy, lambda counts: counts.sum(axis=(-2, -1)))
@@ -63,7 +63,7 @@ def with_more_at_the_top(histogram: ScoreHistogram) -> FloatArray:
     What depends on the square of a count varies little around a small one, however large
     the true one is.
 
-    >>> from fedassay.noise import is_smoothed
+    >>> from fedassay.noise import DenseNoise
     >>> noisy = ScoreHistogram(np.arange(3) / 2, np.full((2, 2), 9.0), DenseNoise(4.0 * np.eye(4)))
     >>> with_more_at_the_top(noisy).tolist()
     [[9.0, 9.0], [9.0, 11.0]]
