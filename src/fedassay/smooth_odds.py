@@ -157,8 +157,12 @@ class SmoothOdds:
             reads.append(self.rougher(pooled, odds)._read(sums, bends))
             bends = reads[0].bends
         best = max(reads, key=lambda each: each.evidence)
-        cautious = np.maximum(best.family.spreads, _CAUTION * self.spreads)
+        cautious = np.maximum(best.family.spreads, self.cautious().spreads)
         return replace(self, spreads=cautious).reading(best.counts, observed)
+
+    def cautious(self) -> "SmoothOdds":
+        """The same with bends as high as intervals allow for."""
+        return replace(self, spreads=_CAUTION * self.spreads)
 
     def reading(self, counts: FloatArray, observed: Observed) -> Reading:
         """Counts, and how far they may move: as their sizes and the guess's allow.

@@ -243,9 +243,12 @@ def read_as(
 
 
 def expected_smoothly(
-    second: Survey, counts: FloatArray, observed: list[Observed], *, smooth: bool
+    second: Survey, counts: FloatArray, observed: list[Observed], *, smooth: bool, likely: bool
 ) -> ScoreHistogram:
-    """What would be read of scores with these expected counts, under local privacy."""
+    """What would be read of scores with these expected counts, under local privacy.
+
+    With the errors that intervals allow for, or with those that are likely.
+    """
     family = SmoothOdds.around(
         second.grid.edges,
         counts + 1e-6 * counts.sum() / counts.size,
@@ -253,7 +256,7 @@ def expected_smoothly(
         total_is_known=second.total_is_known,
     )
     seen = Observed.joined(observed)
-    reading = family.reading(counts, seen)
+    reading = (family if likely else family.cautious()).reading(counts, seen)
     return read_as(second, second.grid.edges, reading, seen, smooth=smooth)
 
 

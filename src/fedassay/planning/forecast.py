@@ -135,11 +135,13 @@ def expected_histogram(
     decode_options: DecodeOptions = DEFAULT_OPTIONS,
     second: Survey | None = None,
     fits_once: bool = False,
+    likely: bool = False,
 ) -> ScoreHistogram:
     """What decoding would give on average, with the noise it would carry.
 
     With `second`, a survey that follows this one, of both together; with `fits_once` their noise
     is taken from the last fit of the same cells, if it differs in size alone (to rounding).
+    Intervals after two local surveys are cautious; with `likely`, noise is what it will be.
 
     >>> from fedassay.planning.search import design_survey
     >>> request = SurveyRequest(clients=1000)
@@ -165,7 +167,8 @@ def expected_histogram(
             ]
             observed = [Observed(rows_on(each, level, grid), *told) for each, level, told in pairs]
             if second.is_local:
-                return expected_smoothly(second, counts, observed, smooth=decode_options.smooth)
+                smooth = decode_options.smooth
+                return expected_smoothly(second, counts, observed, smooth=smooth, likely=likely)
             covariance = leaves_covariance(observed, total_is_known=survey.total_is_known)
         joined = DenseNoise(covariance, counts if survey.samples_clients else None)
         return by_cells(second, ScoreHistogram(grid.edges, counts, joined, decode_options.smooth))

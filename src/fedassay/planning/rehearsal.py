@@ -56,7 +56,9 @@ def two_step_error(request: SurveyRequest, scorer: Scorer) -> float:
     for model in scorer.models:
         pilot = expected_pilot(first, on_grid(model, first.grid), clients=clients)
         second = _second_after_noise(pilot, scorer.thresholds)
-        expected.append(expected_histogram(first, model, clients=clients, second=second))
+        expected.append(
+            expected_histogram(first, model, clients=clients, second=second, likely=True)
+        )
     return scorer.error_of(expected)
 
 
