@@ -203,7 +203,7 @@ def _smoothly(
     noise of its own. Where a class is drowned in noise there are no log-odds to be had, and
     nothing but cells is read.
     """
-    if any(_is_drowned(leaves, label) for label in (0, 1)):
+    if any(is_drowned(leaves, label) for label in (0, 1)):
         return leaves.merge(np.append(cuts_of(second), leaves.buckets))
     guess = spread_over(Grid(alone.edges), second.grid, none_negative(alone))
     guess *= leaves.total / guess.sum()
@@ -264,11 +264,11 @@ def _epsilon(survey: Survey) -> float | None:
     return float(survey.local_epsilon) if survey.local_epsilon else None
 
 
-def _is_drowned(leaves: ScoreHistogram, label: int) -> bool:
+def is_drowned(histogram: ScoreHistogram, label: int) -> bool:
     """Whether a class does not stand clear of the noise."""
-    ones = np.zeros_like(leaves.counts)
+    ones = np.zeros_like(histogram.counts)
     ones[label] = 1.0
-    return bool(leaves.counts[label].sum() < _CLEAR * np.sqrt(leaves.noise.variance(ones)))
+    return bool(histogram.counts[label].sum() < _CLEAR * np.sqrt(histogram.noise.variance(ones)))
 
 
 def towers_of(leaves: ScoreHistogram) -> IntArray:

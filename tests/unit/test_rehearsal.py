@@ -6,10 +6,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import fedassay
 from fedassay.errors import SettingInvalid
 from fedassay.examples import Examples
 from fedassay.mechanisms import Privacy
-from fedassay.planning.forecast import model_for
+from fedassay.planning.forecast import forecast, model_for
 from fedassay.planning.request import LevelChoice, Preset, Steps, SurveyRequest
 from fedassay.planning.search import design_survey, rebuilt_design, steps_for
 from fedassay.planning.solve import predicted
@@ -73,3 +74,29 @@ def test_the_predicted_error_falls_with_epsilon_for_the_same_cells() -> None:
     # Noise is proportional to 1/epsilon while it is large against whole numbers.
     assert errors[0] / errors[1] == pytest.approx(4.0, rel=0.03)
     assert errors[1] > errors[2] > 0.0
+
+
+def test_the_half_width_that_is_planned_is_the_one_that_is_printed() -> None:
+    """Of a binormal classifier under local epsilon 1, in two steps; medians of five draws."""
+    rows, generator = 100_000, np.random.default_rng(0)
+    labels = (generator.random(rows) < 0.3).astype(np.int8)
+    apart = 1.19  # sqrt(2) times the normal quantile of 0.8
+    log_odds = apart * generator.normal(apart * labels, 1.0) - apart**2 / 2 + np.log(0.3 / 0.7)
+    scores = 1.0 / (1.0 + np.exp(-log_odds))
+    request = SurveyRequest(
+        privacy=Privacy.LOCAL,
+        epsilon=Fraction(1),
+        clients=rows,
+        positive_rate=0.3,
+        auc=0.8,
+        steps=Steps.TWO,
+        thresholds=(0.5,),
+    )
+    design = design_survey(request)
+    planned = forecast(design.survey, model_for(request), clients=rows, second=design.second)
+    asked = {"privacy": "local", "epsilon": 1, "steps": 2, "thresholds": [0.5]}
+    runs = [fedassay.simulate(labels, scores, **asked, seed=seed) for seed in range(5)]
+    for metric in ("roc_auc", "brier"):
+        ends = [run[metric].interval() for run in runs]
+        printed = float(np.median([(each.high - each.low) / 2 for each in ends]))
+        assert 0.85 < planned[metric].half_width / printed < 1.2

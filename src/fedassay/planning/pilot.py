@@ -16,7 +16,7 @@ from fedassay.reconcile import Observed
 from fedassay.smooth_odds import SmoothOdds
 from fedassay.survey import Survey
 from fedassay.tally import Tally
-from fedassay.two_steps import none_negative, observed_in, spread_over
+from fedassay.two_steps import is_drowned, none_negative, observed_in, spread_over
 
 _FEWEST = 16.0
 _MOST_SPIKED = 16
@@ -97,7 +97,7 @@ def pilot_from(
     heard = tally.clients(first)
     smooth = histogram.monotone()
     counts = np.maximum(smooth.counts, 0.0)
-    drowned = [_is_drowned(histogram, label) for label in (0, 1)]
+    drowned = [is_drowned(histogram, label) for label in (0, 1)]
     if all(drowned) or counts[drowned.index(False)].sum() <= 0.0:
         raise SettingInvalid(
             "a second survey needs to know where scores lie; the first has nothing but noise in "
@@ -136,14 +136,6 @@ def _smoothly(
     clients = float(tally.clients(first))
     observed = Observed.joined(observed_in(first, tally, guess, first.grid, clients=clients))
     return family.likeliest(observed).counts
-
-
-def _is_drowned(histogram: ScoreHistogram, label: int) -> bool:
-    """Whether a class does not stand clear of the noise."""
-    ones = np.zeros_like(histogram.counts)
-    ones[label] = 1.0
-    sd = sqrt(histogram.noise.variance(ones))
-    return bool(histogram.counts[label].sum() < CLEAR_OF_NOISE * sd)
 
 
 def expected_pilot(first: Survey, leaf_counts: FloatArray, *, clients: float) -> Pilot:
