@@ -293,9 +293,14 @@ def towers_of(leaves: ScoreHistogram) -> IntArray:
 
 
 def _is_lumpy(leaves: ScoreHistogram, towers: IntArray) -> bool:
-    """Whether so many rows are in towers between the ends that noise will hide more of them."""
+    """Whether so many rows are in towers between the ends that noise will hide more of them.
+
+    The highest is left out: one score that many share does not make others likely.
+    """
     inside = towers[(towers > 0) & (towers < leaves.buckets - 1)]
-    return bool(leaves.counts[:, inside].sum() > _LUMPY * leaves.total)
+    held = leaves.counts[:, inside].sum(axis=0)
+    highest = float(held.max(initial=0.0))
+    return bool(held.sum() - highest > _LUMPY * (leaves.total - highest))
 
 
 def leaf_of(coarse: Grid, fine: Grid) -> IntArray:

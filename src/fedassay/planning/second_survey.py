@@ -207,7 +207,7 @@ def _local_candidates(
 ) -> Iterator[Survey]:
     """Levels of few cells whose cuts take turns; each client reports on one."""
     # A threshold on an edge is exact; but it may cut where a class has little but noise.
-    for asked in dict.fromkeys((tuple(thresholds), ())):
+    for asked in (tuple(thresholds),):
         for cells in _LOCAL_CELLS:
             for levels in _LOCAL_LEVELS:
                 yield _local(pilot, place, epsilon, _turns(pilot, cells, levels, asked))
