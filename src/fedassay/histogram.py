@@ -11,7 +11,7 @@ from fedassay.errors import SettingInvalid
 from fedassay.examples import Examples, FloatArray, IntArray
 from fedassay.grid import Grid
 from fedassay.interpolation import cubic, monotone_slopes, nearest_rising
-from fedassay.noise import NoiseModel, NoNoise, merged
+from fedassay.noise import NoiseModel, NoNoise, is_smoothed, merged
 from fedassay.presentation import html_text
 
 _ROUNDING = 1.0 + 1e-12
@@ -290,14 +290,17 @@ class ScoreHistogram:
     def by_cells(self) -> "ScoreHistogram":
         """The buckets that were counted as such, for figures that are not linear in counts.
 
+        Counts that were smoothed inside those are read as they are.
+
         >>> h = ScoreHistogram(np.arange(4) / 3, np.ones((2, 3)), cells=np.array([0, 1, 3]))
         >>> h.by_cells().counts.tolist()
         [[1.0, 2.0], [1.0, 2.0]]
         """
-        return self if self.cells is None else self._counted
+        return self if is_smoothed(self.noise) else self.counted_cells
 
     @cached_property
-    def _counted(self) -> "ScoreHistogram":
+    def counted_cells(self) -> "ScoreHistogram":
+        """The buckets that were counted as such, smoothed inside or not."""
         return self if self.cells is None else self.merge(self.cells)
 
     def equi_depth(self, buckets: int) -> "ScoreHistogram":

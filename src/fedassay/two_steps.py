@@ -239,7 +239,8 @@ def read_as(
     table = reading.counts if survey.samples_clients else None
     covariance = table_covariance(reading, observed, table=table)
     noise = DenseNoise(covariance, None, _epsilon(survey), is_smoothed=True)
-    return ScoreHistogram(edges, reading.counts, noise, smooth)
+    cells = np.append(cuts_of(survey), len(edges) - 1)
+    return ScoreHistogram(edges, reading.counts, noise, smooth, cells)
 
 
 def expected_smoothly(

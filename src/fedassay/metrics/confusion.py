@@ -11,6 +11,7 @@ from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram, require_histogram
 from fedassay.metrics.copies import COPIES
 from fedassay.metrics.spans import clear_spikes, possible_below, possible_lumps
+from fedassay.noise import is_smoothed
 
 # True positives, false positives, false negatives, true negatives.
 ConfusionCounts = tuple[float, float, float, float]
@@ -61,10 +62,31 @@ def confusion(histogram: ScoreHistogram, threshold: float) -> Confusion:
     by_leaf = _interpolated(histogram, threshold)
     if histogram.cells is None or threshold in histogram.edges[histogram.cells]:
         return by_leaf
+    if is_smoothed(histogram.noise):
+        return _hidden_by_cell(by_leaf)
     by_cell = _interpolated(histogram.by_cells(), threshold)
     # A cell's count is the sum of its leaves: their noise is known, and it moves with each alike.
     above = np.repeat(by_cell.above, np.diff(histogram.cells), axis=1)
     return min(by_leaf, replace(by_cell, histogram=histogram, above=above), key=_squared_error)
+
+
+def _hidden_by_cell(at: Confusion) -> Confusion:
+    """The same, with what its whole cell may hide: smooth counts inside it are a guess.
+
+    Where a curve is smooth lumps do not show, and counters tell of none inside a cell.
+    """
+    cells = at.histogram.counted_cells
+    cell = int(np.searchsorted(cells.edges, at.threshold)) - 1
+    above = cells.cumulative[:, -1] - cells.cumulative[:, cell + 1]
+    most = cells.cumulative[:, -1] - cells.cumulative[:, cell]
+    below = np.array([at.counts[3], at.counts[2]]) - cells.cumulative[:, cell]
+    lumps = possible_lumps(cells, cell, below)
+    return replace(
+        at,
+        lowest=(float(above[0]), float(above[1])),
+        highest=(float(most[0]), float(most[1])),
+        lumps=(max(at.lumps[0], float(lumps[0])), max(at.lumps[1], float(lumps[1]))),
+    )
 
 
 def _squared_error(at: Confusion) -> float:

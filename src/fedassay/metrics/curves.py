@@ -115,11 +115,12 @@ def _drawn(histogram: ScoreHistogram, points: int, *, monotone: bool) -> _Drawn:
     """Points at the histogram's edges; of two surveys, on the smooth curve through the cells."""
     require_histogram(histogram)
     read = histogram.by_cells()
+    is_plain = read is histogram
     if monotone:
         read = read.monotone()
-    kept = _edges_to_draw(read if histogram.cells is None else histogram, points)
+    kept = _edges_to_draw(read if is_plain else histogram, points)
     thresholds = histogram.edges[kept]
-    if histogram.cells is None:
+    if is_plain:
         return _Drawn(read, thresholds, above_edges(read, kept), np.zeros((2, len(kept))))
     points_at = [confusion(read, float(threshold)) for threshold in thresholds]
     above = np.array([at.counts[1::-1] for at in points_at]).T

@@ -21,8 +21,9 @@ def nearer(histogram: ScoreHistogram, figure: Callable[[ScoreHistogram], Estimat
     >>> nearer(h, prevalence).value
     0.5
     """
-    if histogram.cells is None:
+    cells = histogram.by_cells()
+    if cells is histogram:
         return figure(histogram)
-    readings = [figure(histogram.by_cells()), figure(histogram)]
+    readings = [figure(cells), figure(histogram)]
     answers = [each for each in readings if each.is_available] or readings[:1]
     return min(answers, key=lambda each: hypot(each.noise_sd, each.binning_sd))
