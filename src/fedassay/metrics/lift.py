@@ -9,10 +9,11 @@ from fedassay.checks import require_number
 from fedassay.errors import SettingInvalid
 from fedassay.estimate import Estimate, Shape
 from fedassay.examples import FloatArray
-from fedassay.histogram import ScoreHistogram
+from fedassay.histogram import ScoreHistogram, require_histogram
 from fedassay.metrics.cutoffs import Cutoff, chords, cutoff
 from fedassay.metrics.delta_method import sampling_variance, why_one_class, why_undefined
 from fedassay.metrics.multiples import multiple
+from fedassay.metrics.nearer import beyond_cells
 
 _ALL = np.ones(2)
 
@@ -30,6 +31,11 @@ def gain(histogram: ScoreHistogram, share: float) -> Estimate:
         raise SettingInvalid(
             f"the share of examples to act on must lie in (0, 1]; found {share}. Usual is 0.1."
         )
+    require_histogram(histogram)
+    return beyond_cells(histogram, lambda counted: _gain(counted, share))
+
+
+def _gain(histogram: ScoreHistogram, share: float) -> Estimate:
     undefined = why_one_class(histogram)
     if undefined is not None:
         return undefined

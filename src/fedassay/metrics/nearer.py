@@ -1,10 +1,12 @@
 """Two readings of two surveys: from the leaves, or from the cells that the second one counted."""
 
 from collections.abc import Callable
-from math import hypot
+from dataclasses import replace
+from math import hypot, sqrt
 
 from fedassay.estimate import Estimate
 from fedassay.histogram import ScoreHistogram
+from fedassay.noise import DenseNoise
 
 
 def nearer(histogram: ScoreHistogram, figure: Callable[[ScoreHistogram], Estimate]) -> Estimate:
@@ -27,3 +29,26 @@ def nearer(histogram: ScoreHistogram, figure: Callable[[ScoreHistogram], Estimat
     readings = [figure(cells), figure(histogram)]
     answers = [each for each in readings if each.is_available] or readings[:1]
     return min(answers, key=lambda each: hypot(each.noise_sd, each.binning_sd))
+
+
+def beyond_cells(
+    histogram: ScoreHistogram, figure: Callable[[ScoreHistogram], Estimate]
+) -> Estimate:
+    """A figure of smoothed counts, with no less of an error than cells would hide of it.
+
+    A curve that may bend as curves usually do, and cells whose neighbours say how much of them is
+    open, tell of the same ignorance: the larger counts. A curve misses what falls off a cliff.
+
+    >>> import numpy as np
+    >>> from fedassay.metrics import prevalence
+    >>> h = ScoreHistogram(np.arange(4) / 3, np.ones((2, 3)), cells=np.array([0, 1, 3]))
+    >>> beyond_cells(h, prevalence) == prevalence(h)  # no smoothed counts
+    True
+    """
+    found, noise = figure(histogram), histogram.counted_cells.noise
+    if histogram.cells is None or not isinstance(noise, DenseNoise) or not noise.is_smoothed:
+        return found
+    unsmoothed = replace(noise, is_smoothed=False)
+    hidden = figure(replace(histogram.counted_cells, noise=unsmoothed)).binning_sd
+    spare = sqrt(max(hidden**2 - found.noise_sd**2, 0.0))
+    return replace(found, binning_sd=max(found.binning_sd, spare))

@@ -22,7 +22,7 @@ from fedassay.metrics.delta_method import (
 )
 from fedassay.metrics.end_buckets import end_loss, without_empty_ends
 from fedassay.metrics.log_odds import EPS
-from fedassay.metrics.nearer import nearer
+from fedassay.metrics.nearer import beyond_cells, nearer
 from fedassay.metrics.range_noise import cell_noise_sd
 from fedassay.metrics.spans import clear_spikes, openness_of_one_class, spans
 
@@ -113,6 +113,11 @@ def ks(histogram: ScoreHistogram) -> Estimate:
     >>> ks(h).value
     0.5
     """
+    require_histogram(histogram)
+    return beyond_cells(histogram, _ks)
+
+
+def _ks(histogram: ScoreHistogram) -> Estimate:
     undefined = why_one_class(histogram)
     if undefined is not None:
         return undefined
