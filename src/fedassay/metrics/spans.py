@@ -104,7 +104,9 @@ def possible_pairs(histogram: ScoreHistogram) -> float:
 
     The third power: a triangle's area, and the cubic's error within it, which is of
     second order while neighbours are alike. Where scores are tied elsewhere, those of a bucket
-    are a few values rather than a cubic: then it is the triangle itself.
+    are a few values rather than a cubic: then it is the triangle itself. So it is in the first and
+    the last cell of exact sums, which have one neighbour and all octaves down to 0 or up to 1; but
+    for what towers there, which is a heap at the very end.
 
     >>> even = ScoreHistogram(np.array([0.0, 0.5, 1.0]), np.full((2, 2), 100.0))
     >>> possible_pairs(even)
@@ -112,7 +114,12 @@ def possible_pairs(histogram: ScoreHistogram) -> float:
     """
     each = spans(histogram)
     part = each.openness ** (3.0 - 2.0 * each.tied_elsewhere)
-    return float((0.5 * each.loose[0] * each.loose[1] * part).sum())
+    pairs = 0.5 * each.loose[0] * each.loose[1] * part
+    if histogram.noise.is_zero:
+        ends = [0, -1]
+        n, p = np.maximum(each.loose - clear_spikes(histogram), 0.0)[:, ends]
+        pairs[ends] = np.maximum(pairs[ends], 0.5 * n * p * each.openness[ends])
+    return float(pairs.sum())
 
 
 def clear_spikes(histogram: ScoreHistogram) -> FloatArray:
