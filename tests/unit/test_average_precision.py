@@ -97,3 +97,28 @@ def test_how_average_precision_moves_with_counts_is_what_differences_say() -> No
         step[label, bucket] = 1e-5
         wanted = (tied(counts + step) - tied(counts - step)) / 2e-5
         assert found[label, bucket] == pytest.approx(wanted, rel=1e-6)
+
+
+def test_where_few_negatives_hide_that_positives_come_first_at_the_top_they_are_held() -> None:
+    """The likelihood ratio of the last bucket looks like that below it; its negatives lie low."""
+    generator = np.random.default_rng(5)
+    edges = np.array([*np.arange(95) / 100, 0.95, 0.98, 1.0])
+    lower = np.arange(95)
+    negatives = [*(2000.0 * 0.95**lower).astype(int), 21, 14]
+    positives = [*(10 + lower).astype(int), 280, 210]
+    parts = {
+        label: [
+            generator.uniform(low, high, count)
+            for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)
+        ]
+        for label, counts in enumerate((negatives, positives))
+    }
+    parts[0][-1] = generator.uniform(0.98, 0.982, 14)
+    scores = np.concatenate([*parts[0], *parts[1]])
+    labels = np.repeat([0, 1], [sum(negatives), sum(positives)])
+    exact = average_precision_score(labels, scores)
+    grid = Grid.explicit(edges.tolist())
+    found = metrics.average_precision(ScoreHistogram.from_scores(labels, scores, grid=grid))
+    assert exact - found.value > 0.001
+    assert exact in found.interval(population=False)
+    assert found.interval(population=False).high - found.value < 3.0 * (exact - found.value)

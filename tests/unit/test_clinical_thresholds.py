@@ -57,9 +57,10 @@ def test_a_ratio_without_positives_on_its_side_is_0_and_not_for_certain(
     counts = np.array([[140.0, 20.0], [40.0, 0.0] if ratio is lr_plus else [0.0, 40.0]])
     found = ratio(histogram(counts), 0.5)
     assert found.value == 0.0
-    # One of 40 positives more or less, against 20 or 140 of 160 negatives.
+    # Against 20 or 140 of 160 negatives; of 40 positives Wilson's interval of none ends at 3.5.
     one = 160 / 40 / (20 if ratio is lr_plus else 140)
-    assert found.interval().high == pytest.approx(1.959964 * one, rel=1e-6)
+    wilson = 40 * binomtest(0, 40).proportion_ci(method="wilson").high
+    assert found.interval().high == pytest.approx(one * wilson / np.sqrt(2.0), rel=1e-6)
 
 
 @pytest.mark.parametrize(

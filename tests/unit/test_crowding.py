@@ -7,7 +7,7 @@ from scipy.optimize import brentq
 from sklearn.metrics import brier_score_loss, log_loss
 
 from fedassay import Grid, ScoreHistogram, TooCoarse, metrics
-from fedassay.metrics.crowding import crowded_sums
+from fedassay.metrics.crowding import crowded_below, crowded_sums
 
 Floats = npt.NDArray[np.float64]
 
@@ -141,3 +141,41 @@ def test_observed_over_expected_is_read_where_its_denominator_is_least() -> None
     low, high = metrics.oe_ratio(histogram).interval(0.95, population=False)
     assert high == pytest.approx(20.0 / 0.1)
     assert low > 0.0
+
+
+@pytest.mark.parametrize("rate", [-2.0, -0.4, 0.4, 2.0, 3.0])
+@pytest.mark.parametrize("part", [0.1, 0.5, 0.8])
+def test_the_second_guess_below_a_threshold_is_the_integral_of_an_exponential_density(
+    rate: float, part: float
+) -> None:
+    edges = np.arange(4) / 3
+    counts = 1e6 * np.abs(np.diff(np.exp(-rate * edges)))
+    histogram = ScoreHistogram(edges, np.stack([counts, counts]))
+    below = 1e6 * abs(np.exp(-rate / 3) - np.exp(-rate * (1.0 + part) / 3))
+    doubt = min(abs(rate) / 3.0 / np.log(4.0), 1.0)
+    apart = crowded_below(histogram, 1, part, np.zeros(2))
+    np.testing.assert_allclose(apart, doubt * below, rtol=0.06)
+
+
+def test_a_threshold_in_a_last_cell_beside_a_denser_one_is_held() -> None:
+    """The edge at 0.1 is not published: eight positives above it are fewer than ten.
+
+    Of 32 in the last cell 24 lie in its first twentieth, as many as in the cell before it.
+    """
+    generator = np.random.default_rng(3)
+    below = [generator.uniform(0.0, 0.06, 687), generator.uniform(0.06, 0.08, 24)]
+    positives = [*below, generator.uniform(0.08, 0.1, 24), generator.uniform(0.1, 0.2, 8)]
+    negatives = [generator.uniform(0.0, 0.08, 90_000), generator.uniform(0.08, 0.12, 300)]
+    scores = np.concatenate([*negatives, *positives])
+    labels = np.repeat([0, 1], [90_300, 743])
+    grid = Grid.explicit([*(i / 100 for i in range(9)), 0.5, 1.0])
+    recall = metrics.recall(ScoreHistogram.from_scores(labels, scores, grid=grid), 0.1)
+    assert recall.value > 2.0 * 8 / 743  # a cubic cannot follow so steep a fall
+    assert 8 / 743 in recall.interval(0.95, population=False)
+
+
+def test_a_threshold_between_alike_neighbours_is_known_as_well_as_before() -> None:
+    counts = np.tile([400.0, 300.0, 225.0, 169.0], (2, 1))
+    histogram = ScoreHistogram(np.arange(5) / 4, counts)
+    inside = histogram.below(0.375)[0] - histogram.cumulative[:, 1]
+    assert (crowded_below(histogram, 1, 0.5, inside) < 0.01 * counts[:, 1]).all()

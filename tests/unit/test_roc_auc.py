@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.stats import beta
+from sklearn.metrics import roc_auc_score
 
 from fedassay import Grid, ScoreHistogram, TooCoarse, metrics
 
@@ -52,3 +53,26 @@ def test_chance_order_inside_buckets_is_as_large_as_it_is() -> None:
         errors.append(area - estimate.value)
     spread = float(np.sqrt(np.mean(np.square(errors))))
     assert spread / 1.3 < estimate.binning_sd < 1.3 * spread
+
+
+def test_a_first_cell_of_exact_sums_that_hides_a_rising_ratio_is_in_the_interval() -> None:
+    """Its positives lie in its upper fifth, as scores do that crowd by octaves."""
+    generator = np.random.default_rng(2)
+    edges = np.array([0.0, 0.0005, *(np.arange(2, 41) * 0.0005), 1.0])
+    negatives = [220_000, *(120_000 * 0.95 ** np.arange(39)).astype(int), 4_000]
+    positives = [900, *(900 + 60 * np.arange(39)), 400]
+    inside = [
+        [
+            generator.uniform(low, high, count)
+            for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)
+        ]
+        for counts in (negatives, positives)
+    ]
+    inside[1][0] = generator.uniform(0.0004, 0.0005, 900)
+    scores = np.concatenate([*inside[0], *inside[1]])
+    labels = np.repeat([0, 1], [sum(negatives), sum(positives)])
+    grid = Grid.explicit(edges.tolist())
+    found = metrics.roc_auc(ScoreHistogram.from_scores(labels, scores, grid=grid))
+    exact = roc_auc_score(labels, scores)
+    assert exact in found.interval(population=False)
+    assert found.binning_sd < 2.0 * (exact - found.value)

@@ -1,5 +1,6 @@
 """What a threshold inside a bucket leaves open, and intervals at the very ends."""
 
+from collections.abc import Callable
 from math import sqrt
 
 import numpy as np
@@ -143,3 +144,35 @@ def test_on_an_edge_of_a_cell_both_readings_are_one() -> None:
     assert both.value == pytest.approx(alone.value)
     assert both.noise_sd == pytest.approx(alone.noise_sd)
     assert both.binning_sd == 0.0
+
+
+@pytest.mark.parametrize(
+    ("figure", "expected"),
+    [
+        *((metrics.balanced_accuracy, each) for each in (0.5, 1.0, 2.0, 3.5, 6.0)),
+        *((metrics.lr_minus, each) for each in (0.5, 1.0, 2.0)),
+    ],
+)
+def test_of_few_above_a_threshold_the_population_is_held(
+    figure: Callable[[ScoreHistogram, float], Estimate], expected: float
+) -> None:
+    """The chance that an interval holds, summed over every count of 800 positives above.
+
+    Counts are whole, so that it jumps: 0.93 is as near to 0.95 as it comes for each of them.
+    """
+    size, held = 800, 0.0
+    for above in range(21):
+        counts = np.array([[150_000.0, 40.0], [size - above, above]])
+        found = figure(ScoreHistogram(np.array([0.0, 0.5, 1.0]), counts), 0.5)
+        recall, specificity = expected / size, 150_000 / 150_040
+        ratio = (1.0 - recall) / specificity
+        truth = ratio if figure is metrics.lr_minus else 0.5 * (recall + specificity)
+        held += float(binom.pmf(above, size, recall)) * (truth in found.interval())
+    assert held > 0.93
+
+
+def test_of_many_above_a_threshold_the_variance_is_the_usual_one() -> None:
+    counts = np.array([[9_000.0, 1_000.0], [400.0, 600.0]])
+    found = metrics.balanced_accuracy(ScoreHistogram(np.array([0.0, 0.5, 1.0]), counts), 0.5)
+    usual = 0.5 * sqrt(0.09 / 10_000 + 0.24 / 1_000)
+    assert found.sampling_sd == pytest.approx(usual, rel=0.002)

@@ -23,8 +23,8 @@ from fedassay.metrics.delta_method import (
 from fedassay.metrics.fine_buckets import fine_buckets
 from fedassay.metrics.lattices import lattice
 from fedassay.metrics.range_noise import CLEAR
-from fedassay.metrics.spans import clear_spikes, spans
-from fedassay.metrics.top_bucket import top_precision
+from fedassay.metrics.spans import clear_spikes, open_top, spans
+from fedassay.metrics.top_bucket import LEAST_POWER, mean_precision, top_precision
 
 _FEW_BUCKETS = 2**11
 _PARTS = 8
@@ -71,7 +71,7 @@ def average_precision(histogram: ScoreHistogram) -> Estimate:
         sampling_sd=sqrt(sampling_variance(histogram, _gradient(histogram, value))),
         binning_bound=bound + abs(bias),
         binning_sd=hypot(
-            _binning_sd(histogram, high - tie, np.maximum(above, below), drift),
+            _binning_sd(histogram, high - tie, above, below, drift),
             lattice(histogram).share * weighted_sum(positives, np.abs(mean - tie)) / REACH,
             tied_sd,
             top_sd,
@@ -82,13 +82,18 @@ def average_precision(histogram: ScoreHistogram) -> Estimate:
 
 
 def _binning_sd(
-    histogram: ScoreHistogram, untied: FloatArray, furthest: FloatArray, drift: FloatArray
+    histogram: ScoreHistogram,
+    untied: FloatArray,
+    above: FloatArray,
+    below: FloatArray,
+    drift: FloatArray,
 ) -> float:
     """The likely error of the sum of precisions: chance order, spikes, densities, what is open.
 
     Whether a spike in a wide bucket is one score or several close ones is not known; `untied`
-    is what that changes, per positive.
+    is what that changes, per positive. So much more or less, `above` and `below`, is possible.
     """
+    furthest = np.maximum(above, below)
     positives = np.maximum(histogram.positives, 0.0)
     loose = positives - np.minimum(histogram.ties[1], positives)
     spiked = np.minimum(clear_spikes(histogram)[1], loose)
@@ -100,12 +105,25 @@ def _binning_sd(
     at_the_top = openness[-1] if histogram.noise.is_zero else 0.0
     # Where scores are tied, those of a bucket are a few values: all of the room is open.
     share = np.append(openness[:-1] ** (2.0 - lattice(histogram).share), at_the_top)
+    possible = loose * furthest * share
+    if histogram.noise.is_zero:
+        # Few counts may hide that positives come first up there.
+        possible[-1] = max(possible[-1], loose[-1] * _first_at_the_top(histogram, above))
     # Of few buckets even likeness says little: a part of the most that there can be.
     most = weighted_sum(loose, furthest)
     few = most * most / (3.0 * histogram.total_positives)
-    possible = hypot(weighted_sum(loose * furthest, share) / REACH, few)
+    open_sum = hypot(float(possible.sum()) / REACH, few)
     chance = _chance_order(histogram, loose - spiked)
-    return sqrt(chance + spike**2 + drifted**2 + possible**2)
+    return sqrt(chance + spike**2 + drifted**2 + open_sum**2)
+
+
+def _first_at_the_top(histogram: ScoreHistogram, above: FloatArray) -> float:
+    """How much larger the highest positives' mean precision may be, each."""
+    n, p = histogram.counts[:, -1].tolist()
+    if not n or not p:
+        return 0.0
+    steeper = mean_precision(p, n, max(1.0 - open_top(histogram), LEAST_POWER))
+    return min(max(steeper - p / (p + n), 0.0), float(above[-1]))
 
 
 def _inside_fine(histogram: ScoreHistogram) -> tuple[float, float]:

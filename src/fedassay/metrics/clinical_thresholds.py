@@ -1,6 +1,7 @@
 """What a clinic asks of a threshold: how many are flagged, and what a flag or none is worth."""
 
-from math import inf, sqrt
+from dataclasses import replace
+from math import inf
 
 from fedassay.estimate import Estimate, NotEnoughData, Shape
 from fedassay.histogram import ScoreHistogram
@@ -67,7 +68,7 @@ def lr_plus(histogram: ScoreHistogram, threshold: float) -> Estimate:
         value / N,
     )
     estimate = from_confusion(at, _lr_plus, slope, Kind(Shape.LOG))
-    return _at_least(estimate, tp, one_row=N / (P * fp))
+    return _plain_near_0(estimate, tp)
 
 
 def lr_minus(histogram: ScoreHistogram, threshold: float) -> Estimate:
@@ -95,7 +96,7 @@ def lr_minus(histogram: ScoreHistogram, threshold: float) -> Estimate:
         -value * fp / (tn * N),
     )
     estimate = from_confusion(at, _lr_minus, slope, Kind(Shape.LOG))
-    return _at_least(estimate, fn, one_row=N / (P * tn))
+    return _plain_near_0(estimate, fn)
 
 
 def _why_none(at: Confusion, side: ConfusionCounts, of: str) -> Estimate | None:
@@ -104,8 +105,8 @@ def _why_none(at: Confusion, side: ConfusionCounts, of: str) -> Estimate | None:
     return why_undefined(at.histogram, confusion_weights(at, side), of, size=size)
 
 
-def _at_least(estimate: Estimate, rows: float, *, one_row: float) -> Estimate:
-    """A ratio to no rows at all is not known for certain: as if there might be one.
+def _plain_near_0(estimate: Estimate, rows: float) -> Estimate:
+    """A ratio to no rows at all has no logarithm: its interval is the plain one.
 
     Nor is one that noise may have made of none: noise is added and knows no logarithm.
     """
@@ -113,13 +114,7 @@ def _at_least(estimate: Estimate, rows: float, *, one_row: float) -> Estimate:
         return estimate
     if rows >= 1.0 and estimate.value >= CLEAR_OF_NOISE * estimate.noise_sd:
         return estimate
-    return Estimate(
-        estimate.value,
-        noise_sd=estimate.noise_sd,
-        sampling_sd=max(estimate.sampling_sd, sqrt(max(1.0 - rows, 0.0)) * one_row),
-        binning_bound=estimate.binning_bound,
-        binning_sd=estimate.binning_sd,
-    )
+    return replace(estimate, shape=Shape.PLAIN)
 
 
 def _npv(quad: ConfusionCounts) -> float:

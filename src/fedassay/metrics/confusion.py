@@ -10,6 +10,7 @@ from fedassay.estimate import REACH
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram, require_histogram
 from fedassay.metrics.copies import COPIES
+from fedassay.metrics.crowding import crowded_below
 from fedassay.metrics.spans import clear_spikes, possible_below, possible_lumps
 from fedassay.noise import is_smoothed
 
@@ -34,8 +35,9 @@ class Confusion:
     spread: tuple[float, float]
     """Standard deviations of negatives and positives above it, from binning."""
     lumps: tuple[float, float]
-    """More of them, for lumps that no bucket has shown: both classes may share these, so that they
-    move a point along a ROC curve and not away from it."""
+    """More of them, for lumps that no bucket has shown and for scores that crowd to a bucket's
+    denser side: both classes may share these, so that they move a point along a ROC curve and not
+    away from it."""
     above: FloatArray
     """How the counts above the threshold move with each count, label x bucket."""
 
@@ -106,7 +108,7 @@ def _interpolated(histogram: ScoreHistogram, threshold: float) -> Confusion:
     shares = histogram.shares_below(bucket, part)
     # The first bucket also holds 0, so even a threshold of 0 may lie inside it.
     is_inside = 0.0 < part < 1.0 or bucket == part == 0
-    inside = histogram.counts[:, bucket] if is_inside else np.zeros(2)
+    own = histogram.counts[:, bucket] if is_inside else np.zeros(2)
     least = total - histogram.cumulative[:, bucket]
     if is_inside or part == 1.0:
         least = least - histogram.counts[:, bucket]
@@ -114,14 +116,18 @@ def _interpolated(histogram: ScoreHistogram, threshold: float) -> Confusion:
     if is_inside:
         spread = _spread(histogram, bucket, part, shares, below)
     if 0.0 < part < 1.0:
-        lumps = possible_lumps(histogram, bucket, below - histogram.cumulative[:, bucket])
+        inside = below - histogram.cumulative[:, bucket]
+        crowded = crowded_below(histogram, bucket, part, inside)
+        # Both say where scores lie in a bucket: the larger counts, not the sum.
+        further = np.sqrt(np.maximum(crowded**2 - spread**2, 0.0))
+        lumps = np.maximum(further, possible_lumps(histogram, bucket, inside))
     (fp, tp), (tn, fn) = total - below, below
     return Confusion(
         histogram,
         threshold,
         (float(tp), float(fp), float(fn), float(tn)),
         (float(least[0]), float(least[1])),
-        (float(least[0] + inside[0]), float(least[1] + inside[1])),
+        (float(least[0] + own[0]), float(least[1] + own[1])),
         (float(spread[0]), float(spread[1])),
         (float(lumps[0]), float(lumps[1])),
         1.0 - shares,

@@ -69,6 +69,36 @@ def crowded_sums(
     return sums
 
 
+def crowded_below(
+    histogram: ScoreHistogram, bucket: int, part: float, inside: FloatArray
+) -> FloatArray:
+    """How far counts below a part of a bucket are from those of a crowded one, per label.
+
+    Inside: what the first guess has below it. Below a part t, of a density that falls at a rate r,
+    lies the share (1 - e^-rt) / (1 - e^-r).
+
+    >>> even = ScoreHistogram(np.arange(4) / 3, np.full((2, 3), 100.0))
+    >>> crowded_below(even, 1, 0.5, np.array([50.0, 50.0])).round(6).tolist()
+    [0.0, 0.0]
+    >>> steep = ScoreHistogram(np.array([0.0, 0.1, 1.0]), np.array([[900.0, 90.0], [90.0, 90.0]]))
+    >>> crowded_below(steep, 1, 0.1, np.array([9.0, 9.0])).round(1).tolist()
+    [80.7, 36.7]
+    """
+    least, apart = max(cell_noise_sd(histogram), 1.0), np.zeros(2)
+    counts, middles = np.maximum(histogram.counts, 0.0), histogram.edges[:-1] + histogram.edges[1:]
+    for beside in {max(bucket - 1, 0), min(bucket + 1, histogram.buckets - 1)} - {bucket}:
+        both = [bucket, beside]
+        dense, other = np.log(np.maximum(counts[:, both], least) / histogram.widths[both]).T
+        falls = (dense - other) * (1.0 if beside > bucket else -1.0)
+        distance = max(0.5 * abs(float(middles[beside] - middles[bucket])), _NEAREST)
+        rates = _faster(falls * histogram.widths[bucket] / distance)
+        steep = np.where(np.abs(rates) < _FLAT, _FLAT, rates)
+        shares = np.expm1(-steep * part) / np.expm1(-steep)
+        doubt = np.minimum(np.abs(falls) / _UNLIKE, 1.0)
+        apart = np.maximum(apart, doubt * np.abs(counts[:, bucket] * shares - inside))
+    return apart
+
+
 def _places(histogram: ScoreHistogram, buckets: IntArray, parts: FloatArray) -> FloatArray:
     """Scores at parts of some buckets, bucket x part."""
     at = histogram.edges[buckets, None] + histogram.widths[buckets, None] * parts
@@ -113,10 +143,17 @@ def _rates(histogram: ScoreHistogram, falls: FloatArray, side: int) -> FloatArra
     """How fast density falls towards the right, per bucket width."""
     middle = 0.5 * (histogram.edges[1:] + histogram.edges[:-1])
     distance = np.maximum(_beside(np.diff(middle), side), _NEAREST)
-    # Between alike neighbours that is the rate; beside one R times as dense it tends to the root
-    # of R, which starts at the mean of both densities on the logarithmic scale.
-    steep = np.clip(falls * histogram.widths / distance, -_STEEPEST, _STEEPEST)
-    rates: FloatArray = np.clip(2.0 * np.sinh(0.5 * steep), -_STEEPEST, _STEEPEST)
+    return _faster(falls * histogram.widths / distance)
+
+
+def _faster(steep: FloatArray) -> FloatArray:
+    """The rate at which density falls in a bucket, from its fall over a bucket's width beside it.
+
+    Between alike neighbours they are the same; beside one R times as dense it tends to the root
+    of R, which starts at the mean of both densities on the logarithmic scale.
+    """
+    most = np.clip(steep, -_STEEPEST, _STEEPEST)
+    rates: FloatArray = np.clip(2.0 * np.sinh(0.5 * most), -_STEEPEST, _STEEPEST)
     return rates
 
 

@@ -7,13 +7,14 @@ interval must reach whatever is possible.
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import hypot, inf
+from math import expm1, hypot, inf, sqrt
 
 import numpy as np
 
 from fedassay.estimate import REACH
 from fedassay.examples import FloatArray, IntArray
 from fedassay.histogram import FEWEST_TIED, ScoreHistogram
+from fedassay.metrics.copies import COPIES
 from fedassay.metrics.lattices import lattice
 from fedassay.metrics.range_noise import FEW, RangeNoise, cell_noise_sd, range_noise
 
@@ -103,7 +104,9 @@ def possible_pairs(histogram: ScoreHistogram) -> float:
 
     The third power: a triangle's area, and the cubic's error within it, which is of
     second order while neighbours are alike. Where scores are tied elsewhere, those of a bucket
-    are a few values rather than a cubic: then it is the triangle itself.
+    are a few values rather than a cubic: then it is the triangle itself. So it is in the first and
+    the last cell of exact sums, which have one neighbour and all octaves down to 0 or up to 1; but
+    for what towers there, which is a heap at the very end.
 
     >>> even = ScoreHistogram(np.array([0.0, 0.5, 1.0]), np.full((2, 2), 100.0))
     >>> possible_pairs(even)
@@ -111,7 +114,12 @@ def possible_pairs(histogram: ScoreHistogram) -> float:
     """
     each = spans(histogram)
     part = each.openness ** (3.0 - 2.0 * each.tied_elsewhere)
-    return float((0.5 * each.loose[0] * each.loose[1] * part).sum())
+    pairs = 0.5 * each.loose[0] * each.loose[1] * part
+    if histogram.noise.is_zero:
+        ends = [0, -1]
+        n, p = np.maximum(each.loose - clear_spikes(histogram), 0.0)[:, ends]
+        pairs[ends] = np.maximum(pairs[ends], 0.5 * n * p * each.openness[ends])
+    return float(pairs.sum())
 
 
 def clear_spikes(histogram: ScoreHistogram) -> FloatArray:
@@ -176,6 +184,28 @@ def _openness(grouped: FloatArray) -> FloatArray:
     sides = np.maximum(np.abs(above + below), _TINY)
     np.divide(above * below, sides, out=either, where=is_between)
     return np.minimum(either, 1.0)
+
+
+def open_top(histogram: ScoreHistogram) -> float:
+    """The openness of the highest scores, if their likelihood ratio is not what few counts say.
+
+    Between two neighbours chance opens a triangle by itself. At an end it may hide one: two ratios
+    that look alike may be apart by 1.96 deviations of their logarithms, whose variance is the
+    sum of one over each count. Rows come in copies, which double it.
+
+    >>> even = ScoreHistogram(np.array([0.0, 0.5, 1.0]), np.full((2, 2), 1e6))
+    >>> round(open_top(even), 3)
+    0.006
+    >>> round(open_top(ScoreHistogram(even.edges, np.full((2, 2), 25.0))), 3)
+    0.67
+    """
+    starts = _groups(histogram.counts, range_noise(histogram))
+    if len(starts) == 1:
+        return 1.0
+    grouped = np.maximum(np.add.reduceat(histogram.counts, starts[-2:], axis=1), 1.0)
+    logs = np.log(grouped)
+    step = float(logs[1, 1] - logs[0, 1] - logs[1, 0] + logs[0, 0])
+    return -expm1(-hypot(step, REACH * sqrt(COPIES * float((1.0 / grouped).sum()))))
 
 
 def possible_below(

@@ -37,7 +37,9 @@ def confusion_counts(histogram: ScoreHistogram, threshold: float) -> dict[str, E
     """
     at = confusion(histogram, threshold)
     return {
-        name: from_confusion(at, itemgetter(index), _unit(index), Kind(Shape.PLAIN, span=inf))
+        name: from_confusion(
+            at, itemgetter(index), _unit(index), Kind(Shape.PLAIN, span=inf, is_straight=True)
+        )
         for index, name in enumerate(("tp", "fp", "fn", "tn"))
     }
 
@@ -147,7 +149,8 @@ def balanced_accuracy(histogram: ScoreHistogram, threshold: float) -> Estimate:
         -0.5 * tp / (tp + fn) ** 2,
         0.5 * fp / (fp + tn) ** 2,
     )
-    return from_confusion(at, _balanced, slope, Kind(Shape.LOGIT, max(min(tp + fn, fp + tn), 1.0)))
+    kind = Kind(Shape.LOGIT, max(min(tp + fn, fp + tn), 1.0), is_straight=True)
+    return from_confusion(at, _balanced, slope, kind)
 
 
 def mcc(histogram: ScoreHistogram, threshold: float) -> Estimate:
@@ -172,7 +175,7 @@ def mcc(histogram: ScoreHistogram, threshold: float) -> Estimate:
         -fp / root - pull[1] - pull[3],
         tp / root - pull[2] - pull[3],
     )
-    return from_confusion(at, _mcc, slope, Kind(Shape.PLAIN, span=2.0))
+    return from_confusion(at, _mcc, slope, Kind(Shape.PLAIN, span=2.0, is_straight=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +186,8 @@ class Kind:
     trials: float = inf
     span: float = 1.0
     """How far apart the figure's possible values are."""
+    is_straight: bool = False
+    """Whether a count of few moves it as much as one of many does, and its interval, too."""
 
 
 def proportion(
@@ -225,6 +230,9 @@ def from_confusion(
     variance = max(square - mean * mean / total, 0.0) if total > 0.0 else 0.0
     # Moving one example above the threshold changes TP and FN, or FP and TN.
     moves = (slope[1] - slope[3], slope[0] - slope[2])
+    tp, fp, fn, tn = at.counts
+    variance += moves[0] ** 2 * _of_few(fp, fp + tn, kind)
+    variance += moves[1] ** 2 * _of_few(tp, tp + fn, kind)
     corners = [value(_at_corner(at, fp, tp)) for fp in _ends(at, 0) for tp in _ends(at, 1)]
     estimate = Estimate(
         value=centre,
@@ -243,6 +251,24 @@ def from_confusion(
     if isinstance(found, NotEnoughData):
         return found
     return replace(found, binning_sd=_binning_sd(at, at.hidden, value, moves))
+
+
+def _of_few(above: float, size: float, kind: Kind) -> float:
+    """What the variance n p (1 - p) of a count above the threshold lacks where it is small.
+
+    None of n have no deviation, and yet 1.96^2 = 3.8 may be expected. The mean square of the
+    distances of both ends of Wilson's interval, over 1.96^2, is more by 1.96^2 / 2 near an end and
+    by nothing in the middle. A logarithm knows how few counts err, unless there are none; score
+    intervals know it, and net benefit has a rule of its own.
+    """
+    is_nobody = kind.shape in (Shape.LOG, Shape.LOGIT) and not 1.0 <= above <= size - 1.0
+    if not (kind.is_straight or is_nobody):
+        return 0.0
+    n = max(size, 1.0)
+    share = min(max(above / n, 0.0), 1.0)
+    plain = n * share * (1.0 - share)
+    ends = plain + REACH * REACH * (0.25 + (0.5 - share) ** 2)
+    return max(ends / (1.0 + REACH * REACH / n) ** 2 - plain, 0.0)
 
 
 def _binning_sd(

@@ -19,7 +19,7 @@ _PRIOR_VARIANCE = 0.0625
 # less about it, by a tenth.
 _AWAY = (2.0, 4.0, 8.0, 16.0)
 _DRIFT = 0.1
-_LEAST_POWER = 0.2
+LEAST_POWER = 0.2
 _RANKS = (np.arange(64) + 0.5) / 64.0
 
 
@@ -48,7 +48,7 @@ def top_precision(histogram: ScoreHistogram) -> TopPrecision:
     top_n, top_p = np.maximum(above[:, -1], 1.0)
     power, variance = _power(histogram, above)
     mean, steeper = (
-        _mean_precision(top_p, top_n, max(g, _LEAST_POWER)) for g in (power, power - sqrt(variance))
+        mean_precision(top_p, top_n, max(g, LEAST_POWER)) for g in (power, power - sqrt(variance))
     )
     return TopPrecision(mean, abs(steeper - mean))
 
@@ -80,8 +80,13 @@ def _power(histogram: ScoreHistogram, above: FloatArray) -> tuple[float, float]:
         powers.append(power)
     total = sum(weights)
     mean = sum(w * g for w, g in zip(weights, powers, strict=True)) / total
-    return min(max(mean, _LEAST_POWER), 1.0), 1.0 / total
+    return min(max(mean, LEAST_POWER), 1.0), 1.0 / total
 
 
-def _mean_precision(tp: float, fp: float, power: float) -> float:
+def mean_precision(tp: float, fp: float, power: float) -> float:
+    """The mean precision of a bucket's positives, if nobody is above it, for that power.
+
+    >>> mean_precision(30.0, 10.0, 1.0)
+    0.75
+    """
     return float((tp / (tp + fp * _RANKS ** (1.0 / power - 1.0))).mean())

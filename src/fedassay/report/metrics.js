@@ -79,12 +79,26 @@ const fedassayMetrics = (() => {
     return Math.max(Math.hypot(each[0], each[1]), each[2]);
   }
 
+  // What n p (1 - p) lacks where a count is small: from the ends of Wilson's interval.
+  function ofFew(above, size, kind, z) {
+    const isNobody = kind.shape === "logit" && !(above >= 1 && above <= size - 1);
+    if (!kind.isStraight && !isNobody) return 0;
+    const n = Math.max(size, 1);
+    const share = Math.min(Math.max(above / n, 0), 1);
+    const plain = n * share * (1 - share);
+    const ends = plain + z * z * (0.25 + (0.5 - share) ** 2);
+    return Math.max(ends / (1 + (z * z) / n) ** 2 - plain, 0);
+  }
+
   function fromConfusion(at, value, slope, kind) {
     const total = at.counts.reduce((sum, count) => sum + count, 0);
     const mean = dot(at.counts, slope);
     const square = at.counts.reduce((sum, count, i) => sum + count * slope[i] * slope[i], 0);
-    const variance = total > 0 ? Math.max(square - (mean * mean) / total, 0) : 0;
+    const plain = total > 0 ? Math.max(square - (mean * mean) / total, 0) : 0;
     const moves = [slope[1] - slope[3], slope[0] - slope[2]];
+    const [tp, fp, fn, tn] = at.counts;
+    const few = [ofFew(fp, fp + tn, kind, at.z), ofFew(tp, tp + fn, kind, at.z)];
+    const variance = plain + moves[0] ** 2 * few[0] + moves[1] ** 2 * few[1];
     const seen = binningSd(at, at.spread, value, moves);
     const noise = noiseSd(at, slope);
     const centre = value(at.counts);
@@ -189,7 +203,11 @@ const fedassayMetrics = (() => {
 
   function countOf(at, index) {
     const unit = [0, 1, 2, 3].map((i) => (i === index ? 1 : 0));
-    return fromConfusion(at, (counts) => counts[index], unit, { shape: "plain", span: Infinity });
+    return fromConfusion(at, (counts) => counts[index], unit, {
+      shape: "plain",
+      span: Infinity,
+      isStraight: true,
+    });
   }
 
   const figures = {
