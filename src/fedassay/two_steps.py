@@ -213,7 +213,7 @@ def _smoothly(
         guess,
         cuts=cuts_of(second).tolist(),
         towers=towers,
-        is_lumpy=_is_lumpy(leaves, towers),
+        is_lumpy=is_lumpy(leaves, towers),
         total_is_known=second.total_is_known,
     )
     seen = Observed.joined(observed)
@@ -293,7 +293,7 @@ def towers_of(leaves: ScoreHistogram) -> IntArray:
     return np.flatnonzero(towers)
 
 
-def _is_lumpy(leaves: ScoreHistogram, towers: IntArray) -> bool:
+def is_lumpy(leaves: ScoreHistogram, towers: IntArray) -> bool:
     """Whether so many rows are in towers between the ends that noise will hide more of them.
 
     The highest is left out: one score that many share does not make others likely.

@@ -149,7 +149,7 @@ def test_a_ratio_needs_a_denominator_clear_of_its_noise() -> None:
         assert found.is_available == available
         assert isinstance(found, NotEnoughData) != available
         if isinstance(found, NotEnoughData):
-            assert "About 1 times the reports would do" in found.reason
+            assert "About 1.1 times the reports would do" in found.reason
 
 
 def test_what_is_lost_in_the_noise_asks_for_at_least_so_many_reports() -> None:

@@ -138,7 +138,10 @@ def test_more_epsilon_for_the_weighted_sum_makes_the_area_better_and_thresholds_
 
 
 def test_under_local_privacy_the_judge_foresees_what_is_read() -> None:
-    """What decoding tells of counters at their means, but for what rows themselves vary by."""
+    """What decoding tells of counters at their means, but for what rows themselves vary by.
+
+    What cells may hide besides is in intervals; the judge looks at likely errors.
+    """
     request = SurveyRequest(
         privacy=Privacy.LOCAL, epsilon=Fraction(3), clients=50_000, thresholds=(0.1, 0.3)
     )
@@ -150,6 +153,7 @@ def test_under_local_privacy_the_judge_foresees_what_is_read() -> None:
     expected = expected_histogram(
         first, pilot.histogram, clients=50_000.0, second=second, likely=True
     )
+    expected = replace(expected, cells=None)
     figures = [roc_auc(expected), average_precision(expected)]
     for threshold in (0.1, 0.3):
         figures += [each(expected, threshold) for each in (recall, precision, accuracy)]

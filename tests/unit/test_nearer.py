@@ -1,10 +1,12 @@
 """Of two surveys a figure is read from leaves or from cells, whichever errs less."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from fedassay import Estimate, NotEnoughData, ScoreHistogram, metrics
-from fedassay.metrics.nearer import nearer
+from fedassay.metrics.nearer import beyond_cells, nearer
 from fedassay.noise import DenseNoise
 
 NO_ANSWER = NotEnoughData(reason="too few")
@@ -62,3 +64,47 @@ def test_noise_of_leaves_where_hardly_any_row_is_does_not_reach_the_slope() -> N
         by_leaves = np.hypot(leaves.noise_sd, leaves.binning_sd)
         assert np.hypot(found.noise_sd, found.binning_sd) < by_leaves
         assert abs(found.value - exact) < 3.0 * np.hypot(found.noise_sd, found.binning_sd)
+
+
+@pytest.mark.parametrize(("hidden", "expected"), [(5.0, 4.0), (3.0, 1.0), (0.5, 1.0)])
+def test_smoothed_counts_err_by_no_less_than_their_cells_hide(
+    hidden: float, expected: float
+) -> None:
+    """Noise of 3 and binning of 1 by leaf: with 4 of binning both make 5, as cells hide."""
+    noise = DenseNoise(np.eye(4), is_smoothed=True)
+    smoothed = ScoreHistogram(np.arange(3) / 2, np.ones((2, 2)), noise, cells=np.array([0, 2]))
+    by_leaf, by_cell = reading(1.0, 3.0, 1.0), reading(2.0, 9.0, hidden)
+
+    def figure(read: ScoreHistogram) -> Estimate:
+        return by_leaf if read.buckets == 2 else by_cell
+
+    found = beyond_cells(smoothed, figure)
+    assert (found.value, found.noise_sd) == (1.0, 3.0)
+    assert found.binning_sd == pytest.approx(expected)
+    # What was not smoothed is read from its cells, or its leaves, and knows what they hide.
+    assert beyond_cells(two_leaves(), figure) == by_leaf
+
+
+def cliff(*, smoothed: bool) -> ScoreHistogram:
+    """Negatives end in the second of four cells, and a smooth curve drew them out over it."""
+    negatives = np.concatenate([np.full(8, 1000.0), np.linspace(1000.0, 0.0, 8), np.zeros(16)])
+    positives = np.concatenate([np.full(16, 30.0), np.full(16, 90.0)])
+    noise = DenseNoise(4.0 * np.eye(64), is_smoothed=smoothed)
+    cells = np.arange(0, 33, 8) if smoothed else None
+    return ScoreHistogram(np.arange(33) / 32, np.stack([negatives, positives]), noise, cells=cells)
+
+
+@pytest.mark.parametrize(
+    "figure", [metrics.ks, metrics.average_precision, lambda read: metrics.gain(read, 0.2)]
+)
+def test_what_falls_off_a_cliff_inside_a_cell_is_in_the_interval(
+    figure: Callable[[ScoreHistogram], Estimate],
+) -> None:
+    """All negatives of the second cell may lie at its start: the figure of that is held."""
+    sharp = cliff(smoothed=False).counts.copy()
+    sharp[0, 8:16] = [sharp[0, 8:16].sum() - 7.0, *[1.0] * 7]
+    truth = figure(ScoreHistogram(np.arange(33) / 32, sharp)).value
+    held = figure(cliff(smoothed=True)).interval(population=False)
+    missed = figure(cliff(smoothed=False)).interval(population=False)
+    assert held.low <= truth <= held.high
+    assert not missed.low <= truth <= missed.high

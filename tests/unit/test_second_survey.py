@@ -42,10 +42,10 @@ def asked(privacy: Privacy, **changes: object) -> SurveyRequest:
     return replace(request, **changes)  # type: ignore[arg-type]  # settings by name
 
 
-def first_of(request: SurveyRequest, examples: Examples) -> tuple[Survey, Tally]:
+def first_of(request: SurveyRequest, examples: Examples, *, seed: int = 1) -> tuple[Survey, Tally]:
     first = first_survey(request)
     counts = first.grid.count(examples)
-    generator = np.random.default_rng(1)
+    generator = np.random.default_rng(seed)
     return first, draw_tally(first, counts, clients=len(examples), generator=generator)
 
 
@@ -102,6 +102,18 @@ def test_under_local_privacy_thresholds_take_turns_over_the_levels() -> None:
     assert isinstance(levels, CutLevels)
     cuts = {cut for level in levels.cuts for cut in level[1]}
     assert set(thresholds) <= set(first.grid.edges[sorted(cuts)].tolist())
+
+
+def test_thresholds_where_nobody_is_are_asked_for_nevertheless() -> None:
+    """Nearly all scores lie near 0: the noise of a first survey speaks for or against others."""
+    thresholds = (0.3, 0.6)
+    for seed in range(6):
+        request = asked(Privacy.LOCAL, thresholds=thresholds)
+        first, tally = first_of(request, crowded(), seed=seed)
+        levels = second_survey(first, tally, thresholds=thresholds).hierarchy
+        assert isinstance(levels, CutLevels)
+        cuts = {cut for level in levels.cuts for cut in level[1]}
+        assert set(thresholds) <= set(first.grid.edges[sorted(cuts)].tolist())
 
 
 def placements(pilot: Pilot) -> tuple[list[float], list[float]]:

@@ -176,3 +176,20 @@ def test_of_many_above_a_threshold_the_variance_is_the_usual_one() -> None:
     found = metrics.balanced_accuracy(ScoreHistogram(np.array([0.0, 0.5, 1.0]), counts), 0.5)
     usual = 0.5 * sqrt(0.09 / 10_000 + 0.24 / 1_000)
     assert found.sampling_sd == pytest.approx(usual, rel=0.002)
+
+
+def test_a_threshold_inside_a_cell_of_smoothed_counts_knows_what_the_cell_may_hide() -> None:
+    """Four cells of eight leaves: of three that show no lump the next has one, as 1 in 6.
+
+    A cell's 800 negatives, 300 of them below, may then all lie above: sqrt(1/6) of 500.
+    """
+    edges, noise = np.arange(33) / 32, DenseNoise(1e-9 * np.eye(64), is_smoothed=True)
+    smoothed = ScoreHistogram(edges, np.full((2, 32), 100.0), noise, cells=np.arange(0, 33, 8))
+    at = confusion(smoothed, 11 / 32)
+    assert at.counts == pytest.approx((2100.0, 2100.0, 1100.0, 1100.0))
+    assert (*at.lowest, *at.highest) == pytest.approx((1600.0, 1600.0, 2400.0, 2400.0))
+    assert at.lumps == pytest.approx((500.0 / 6.0**0.5,) * 2, rel=1e-3)
+    reach = metrics.recall(smoothed, 11 / 32).interval(population=False)
+    assert reach.high - reach.low > 2 * 300 / 3200
+    for on_an_edge in (0.0, 0.25, 0.5, 1.0):
+        assert confusion(smoothed, on_an_edge).hidden == pytest.approx((0.0, 0.0), abs=1.0)

@@ -22,7 +22,7 @@ from fedassay.errors import FedassayError
 from fedassay.examples import FloatArray, IntArray
 from fedassay.mechanisms import RandomizedResponse
 from fedassay.noise import DenseNoise
-from fedassay.two_steps import by_cells, decode_two, towers_of
+from fedassay.two_steps import by_cells, decode_two, is_lumpy, towers_of
 from fedassay.two_steps import least_squares as fitted
 from tests.steps import CUTS, WEIGHTS, first_local, first_shared, second_local, second_shared
 from tests.surveys import small_survey
@@ -412,3 +412,18 @@ def test_leaves_that_grow_towards_an_end_are_no_towers() -> None:
         towering[:, end] = 2000.0
         noise = DenseNoise(150.0**2 * np.eye(120), None, 1.0)
         assert towers_of(ScoreHistogram(np.arange(61) / 60, towering, noise)).tolist() == [end]
+
+
+def test_many_towers_make_more_of_them_likely_and_one_does_not() -> None:
+    """One default score of nearly all rows leaves the others smooth; four of ten rows do not."""
+    edges, noise = np.arange(61) / 60, DenseNoise(np.eye(120), None, 1.0)
+    counts = np.full((2, 60), 100.0)
+    counts[:, 30] = 1e6
+    assert not is_lumpy(ScoreHistogram(edges, counts.copy(), noise), np.array([30]))
+    towers = np.array([10, 20, 30, 40])
+    counts[:, towers] = 1200.0
+    assert is_lumpy(ScoreHistogram(edges, counts.copy(), noise), towers)
+    # At 0 and 1 scores are clipped: that says nothing about others.
+    ends = np.array([0, 30, 59])
+    counts[:, [0, 59]] = 1200.0
+    assert not is_lumpy(ScoreHistogram(edges, counts, noise), ends)

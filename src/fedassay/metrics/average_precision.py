@@ -6,7 +6,7 @@ import numpy as np
 
 from fedassay.estimate import REACH, Estimate, unless_too_coarse
 from fedassay.examples import FloatArray
-from fedassay.histogram import ScoreHistogram
+from fedassay.histogram import ScoreHistogram, require_histogram
 from fedassay.metrics.bootstrap import (
     BEYOND_DOUBT,
     bias_and_spread,
@@ -22,6 +22,7 @@ from fedassay.metrics.delta_method import (
 )
 from fedassay.metrics.fine_buckets import fine_buckets
 from fedassay.metrics.lattices import lattice
+from fedassay.metrics.nearer import beyond_cells
 from fedassay.metrics.range_noise import CLEAR
 from fedassay.metrics.spans import clear_spikes, open_top, spans
 from fedassay.metrics.top_bucket import LEAST_POWER, mean_precision, top_precision
@@ -43,6 +44,12 @@ def average_precision(histogram: ScoreHistogram) -> Estimate:
     >>> round(average_precision(h).value, 3)
     0.833
     """
+    require_histogram(histogram)
+    found = beyond_cells(histogram, _average_precision)
+    return unless_too_coarse(found, "average precision", 1.0)
+
+
+def _average_precision(histogram: ScoreHistogram) -> Estimate:
     undefined = why_one_class(histogram)
     if undefined is not None:
         return undefined
@@ -65,7 +72,7 @@ def average_precision(histogram: ScoreHistogram) -> Estimate:
     tied = float(np.clip(tied, -down, up))
     value = (weighted_sum(histogram.positives, mean) + tied) / P
     bound = max(up - tied, down + tied) / P
-    estimate = Estimate(
+    return Estimate(
         value=value - bias,
         noise_sd=noise_sd,
         sampling_sd=sqrt(sampling_variance(histogram, _gradient(histogram, value))),
@@ -78,7 +85,6 @@ def average_precision(histogram: ScoreHistogram) -> Estimate:
         )
         / P,
     )
-    return unless_too_coarse(estimate, "average precision", 1.0)
 
 
 def _binning_sd(
@@ -123,7 +129,7 @@ def _first_at_the_top(histogram: ScoreHistogram, above: FloatArray) -> float:
     if not n or not p:
         return 0.0
     steeper = mean_precision(p, n, max(1.0 - open_top(histogram), LEAST_POWER))
-    return min(max(steeper - p / (p + n), 0.0), float(above[-1]))
+    return float(min(max(steeper - p / (p + n), 0.0), above[-1]))
 
 
 def _inside_fine(histogram: ScoreHistogram) -> tuple[float, float]:

@@ -167,9 +167,9 @@ def why_undefined(
     # What is lost in the noise may be much smaller still: then this is only the least.
     how_many = "About" if size > 2.0 * noise_sd else "At least"
     growth = CLEAR_OF_NOISE * noise_sd / max(size, noise_sd)
+    times = max(histogram.noise.reports_for(growth), 1.1)
     return NotEnoughData(
         reason=f"{of} must stand clear of the privacy noise, by {CLEAR_OF_NOISE:g} standard "
         f"deviations; the tally has {size:.0f} with a standard deviation of {noise_sd:.0f}. "
-        f"{how_many} {histogram.noise.reports_for(growth):.2g} times the reports would do, or a "
-        "larger epsilon."
+        f"{how_many} {times:.2g} times the reports would do, or a larger epsilon."
     )

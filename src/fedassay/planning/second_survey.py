@@ -205,12 +205,13 @@ def _split(epsilon: Fraction, cuts: tuple[PerLabel, ...], asked: Fraction) -> tu
 def _local_candidates(
     pilot: Pilot, place: SecondOfTwo, epsilon: Fraction, thresholds: Sequence[float]
 ) -> Iterator[Survey]:
-    """Levels of few cells whose cuts take turns; each client reports on one."""
-    # A threshold on an edge is exact; but it may cut where a class has little but noise.
-    for asked in (tuple(thresholds),):
-        for cells in _LOCAL_CELLS:
-            for levels in _LOCAL_LEVELS:
-                yield _local(pilot, place, epsilon, _turns(pilot, cells, levels, asked))
+    """Levels of few cells whose cuts take turns; each client reports on one.
+
+    What was asked for is a cut of all of them, however few a first survey saw there: its noise
+    would else decide what is answered.
+    """
+    for cells, levels in product(_LOCAL_CELLS, _LOCAL_LEVELS):
+        yield _local(pilot, place, epsilon, _turns(pilot, cells, levels, thresholds))
 
 
 def _turns(
