@@ -145,8 +145,7 @@ def _ks(histogram: ScoreHistogram) -> Estimate:
     peak = int(np.argmax(reached))
     by_class = np.maximum(histogram.counts[:, peak], 0.0) / np.array([N, P]) ** 2
     chance = min(sqrt(by_class.sum()) / 2.0, float(room[peak]))
-    if histogram.noise.is_zero:
-        chance = max(chance, _by_chance(histogram, ends, room) / REACH)
+    chance = max(chance, _by_chance(histogram, ends, room) / REACH)
     possible = max(float(reached[peak]) - largest, value - largest)
     estimate = Estimate(
         value=value - bias,
