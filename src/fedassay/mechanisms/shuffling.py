@@ -63,9 +63,10 @@ def shuffled_delta(
     >>> shuffled_delta(blanket, 0.5, 10_000, least=1e-9) < 1e-8
     True
     """
-    others = min(reports - 1, _in_floats(blanket).most)
-    cuts, masses, below = _crowds(blanket, others, least)
-    crowds = [(blanket, cut) for cut in cuts]
+    law = _in_floats(blanket)
+    others = min(reports - 1, law.most)
+    cuts, masses, below = _crowds(law, others, least)
+    crowds = [(law, cut) for cut in cuts]
     deltas = _crowd_deltas(crowds[:1], epsilon, least)
     # One more blanket report only ever hides more: the first cut's delta bounds those above.
     coarse = (below + deltas[0]) * _OUTWARD
@@ -92,13 +93,13 @@ def guessed_deltas(
         law = _in_floats(blanket)
         mean = min(reports - 1, law.most) * law.share
         unlucky = max(mean - sqrt(mean * (1.0 - law.share)), 0.0)
-        crowds.append((blanket, int(unlucky)))
+        crowds.append((law, int(unlucky)))
     return _crowd_deltas(crowds, epsilon, least)
 
 
-def _crowds(blanket: Blanket, others: int, least: float) -> tuple[list[int], list[float], float]:
+def _crowds(law: "_Floats", others: int, least: float) -> tuple[list[int], list[float], float]:
     """Cuts of M, the probability of M from each to the next, and that of M below the first."""
-    share, rest, *_ = _in_floats(blanket)
+    share, rest = law.share, law.rest
     mean, sd = others * share, sqrt(others * share * rest)
     low, high = _window(mean, sd, least / 8.0, others)
     counts = np.arange(low, high + 1, dtype=np.float64)
@@ -130,6 +131,7 @@ class _Floats(NamedTuple):
     outer: float
     """The probability that what one of both inputs would say is said, where only one can be."""
     neither: float
+    says_one: bool
     most: int
     """So many other reports are counted, and no more."""
 
@@ -143,23 +145,24 @@ def _in_floats(blanket: Blanket) -> _Floats:
         float(blanket.hit),
         kinds * float(blanket.hit),
         float(1 - kinds * blanket.hit),
+        blanket.says_one,
         ceil(_MOST_HITS / float(blanket.share * blanket.hit)),
     )
 
 
 def _crowd_deltas(
-    crowds: Sequence[tuple[Blanket, int]], epsilon: float, least: float
+    crowds: Sequence[tuple[_Floats, int]], epsilon: float, least: float
 ) -> list[float]:
     """Delta among so many blanket reports and one more, for several crowds at once."""
-    laws = [_in_floats(blanket) for blanket, _ in crowds]
+    laws = [law for law, _ in crowds]
     if any(law.rest <= 0.0 for law in laws):
         return [
-            0.0 if law.rest <= 0.0 else _crowd_deltas([crowd], epsilon, least)[0]
-            for law, crowd in zip(laws, crowds, strict=True)
+            0.0 if law.rest <= 0.0 else _crowd_deltas([(law, others)], epsilon, least)[0]
+            for law, others in crowds
         ]
     more = expm1(epsilon)
     windows, weights, tails, of_crowds = [], [], [], []
-    for law, (_, others) in zip(laws, crowds, strict=True):
+    for law, others in crowds:
         # What lies outside weighs at most as much as the largest density, which is below 1/hit.
         tails.append(least * law.hit / 8.0)
         windows.append(_outer_window(others + 1, law.outer, law.neither, tails[-1]))
@@ -168,7 +171,7 @@ def _crowd_deltas(
         of_crowds.append((others + 1.0, beyond, law.hit, law.outer, law.neither))
     sizes, outer = [len(window) for window in windows], np.concatenate(windows)
     messages, beyonds, hit, either, neither = np.repeat(np.array(of_crowds).T, sizes, axis=1)
-    if crowds[0][0].says_one:
+    if laws[0].says_one:
         # Given how many say a or b, each of them says a with probability one half.
         over = ((1.0 + more) * outer + beyonds) / (2.0 + more)
 
