@@ -18,7 +18,7 @@ from fedassay.files import Fields, as_path, read_json, write_json
 from fedassay.histogram import ScoreHistogram
 from fedassay.mechanisms import Guarantee
 from fedassay.metrics import named_metrics
-from fedassay.metrics.named import headings, named_metric
+from fedassay.metrics.named import headings, named_metric, threshold_of
 from fedassay.presentation import aligned, html_table, html_text
 from fedassay.published import (
     coarse_in_words,
@@ -36,7 +36,7 @@ from fedassay.sites.recalibration_advice import RecalibrationAdvice, advise_reca
 from fedassay.sites.shown import sites_parts
 from fedassay.survey import Survey
 from fedassay.survey_json import survey_from_json
-from fedassay.survey_steps import SecondOfTwo
+from fedassay.survey_steps import SecondOfTwo, coarse_after_both
 from fedassay.tally import Tally
 from fedassay.two_steps import check_pair, decode_both, decode_two, guarantee_of_both
 
@@ -194,13 +194,14 @@ class Assessment:
     @cached_property
     def _estimates(self) -> dict[str, Estimate]:
         found = named_metrics(self._histogram, self.thresholds, buckets=self.decode_options.buckets)
-        return {name: self._said(estimate) for name, estimate in found.items()}
+        return {name: self.said(name, estimate) for name, estimate in found.items()}
 
-    def _said(self, estimate: Estimate) -> Estimate:
-        """The same, with what helps where merged cells are too coarse."""
-        if not self.survey.smallest_cell:
-            return estimate
-        return remedied(estimate, coarse_in_words(self.survey))
+    def said(self, name: str, estimate: Estimate) -> Estimate:
+        """The same, with what helps where merged cells, or those of two steps, are too coarse."""
+        if self.first is not None:
+            return remedied(estimate, coarse_after_both(threshold_of(name)))
+        merged = self.survey.smallest_cell
+        return remedied(estimate, coarse_in_words(self.survey)) if merged else estimate
 
     def __getitem__(self, name: str) -> Estimate:
         """One metric by name; those at a threshold, such as precision@0.3, at any; and ece."""
@@ -210,7 +211,7 @@ class Assessment:
         if name in known:
             return known[name]
         buckets = self.decode_options.buckets
-        return self._said(named_metric(self._histogram, name, buckets=buckets))
+        return self.said(name, named_metric(self._histogram, name, buckets=buckets))
 
     def __iter__(self) -> Iterator[str]:
         """The names of the metrics."""

@@ -195,3 +195,13 @@ def _check(total_epsilon: Fraction, client_fraction: Fraction) -> None:
             "a step's share of the clients must be a simple fraction (denominator below 1e6); "
             "found a longer one. Round it."
         )
+
+
+def coarse_after_both(threshold: float | None) -> str:
+    """What helps where cells are too coarse after a second step: at a threshold, or overall.
+
+    >>> coarse_after_both(None)
+    'Both steps were run: next time ask more clients, or spend a larger epsilon.'
+    """
+    named = "" if threshold is None else f"name {threshold:.4g} beforehand (--threshold), "
+    return f"Both steps were run: next time {named}ask more clients, or spend a larger epsilon."

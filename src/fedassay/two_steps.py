@@ -146,23 +146,32 @@ def decode_both(
             f"{heard[0]:,} reports of the first and {heard[1]:,} of the second. "
             "Gather more of the one that has few, or read the first alone."
         )
-    leaves, observed = least_squares(first, first_tally, second, second_tally)
+    alone = decode_counters(first, first_tally, decode_options=DecodeOptions())
+    leaves, observed = least_squares(first, first_tally, second, second_tally, alone=alone)
     leaves = replace(leaves, smooth=decode_options.smooth)
     if not second.is_local:
         return by_cells(second, leaves)
-    alone = decode_counters(first, first_tally, decode_options=DecodeOptions())
     return _smoothly(second, leaves, alone, observed)
 
 
 def least_squares(
-    first: Survey, first_tally: Tally, second: Survey, second_tally: Tally
+    first: Survey,
+    first_tally: Tally,
+    second: Survey,
+    second_tally: Tally,
+    *,
+    alone: ScoreHistogram | None = None,
 ) -> tuple[ScoreHistogram, list[Observed]]:
-    """The leaves that fit all counters of both surveys best, and those counters."""
+    """The leaves that fit all counters of both surveys best, and those counters.
+
+    `alone` is the first survey as it is decoded by itself, where that is known.
+    """
     pair = ((first, first_tally), (second, second_tally))
     heard = [tally.clients(survey) for survey, tally in pair]
     clients = float(sum(heard) if first.is_local else heard[1])
     total = clients if first.total_is_known else None
-    alone = decode_counters(first, first_tally, decode_options=DecodeOptions())
+    if alone is None:
+        alone = decode_counters(first, first_tally, decode_options=DecodeOptions())
     counts = spread_over(first.grid, second.grid, alone.counts * (clients / heard[0]))
     passes = 2 if first.samples_clients else 1
     for _ in range(passes):

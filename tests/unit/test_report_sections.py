@@ -76,6 +76,14 @@ def test_no_figure_has_no_error_to_take_apart() -> None:
     assert error_sources._sentence({}).startswith("No figure is available")
 
 
+def test_errors_of_two_steps_are_not_said_to_need_a_second() -> None:
+    hidden = {"roc_auc": Estimate(0.8, binning_sd=0.1)}
+    assert "a second step (--steps 2)" in error_sources._sentence(hidden)
+    after = error_sources._sentence(hidden, asked_twice=True)
+    assert "second step" not in after
+    assert "--threshold" in after
+
+
 def test_a_calibration_picture_of_one_class_has_bins_and_no_curve() -> None:
     one_class = ScoreHistogram(np.arange(5) / 4, np.array([[4.0, 3.0, 2.0, 1.0], np.zeros(4)]))
     assert smooth_rates(one_class) is None

@@ -1,13 +1,14 @@
 """The promise of shuffled reports and the local epsilon that keeps it."""
 
 from fractions import Fraction
+from functools import partial
 
 import pytest
 
 from fedassay.errors import SettingInvalid
 from fedassay.files import Fields
 from fedassay.mechanisms import RandomizedResponse, UnaryEncoding
-from fedassay.mechanisms.shuffled_promise import ShuffledPromise, largest_local
+from fedassay.mechanisms.shuffled_promise import ShuffledPromise, largest_local, largest_locals
 from fedassay.mechanisms.shuffling import shuffled_delta
 
 PROMISE = ShuffledPromise(Fraction(1), Fraction(1, 10**8))
@@ -27,6 +28,16 @@ def test_the_largest_local_epsilon_keeps_the_promise_and_a_larger_one_does_not(
     kept = shuffled_delta(make(found).blanket, 1.0, reports, least=1e-12)
     broken = shuffled_delta(make(found + Fraction(1, 10)).blanket, 1.0, reports, least=1e-12)
     assert kept <= allowed < broken
+
+
+@pytest.mark.parametrize("reports", [1, 300, 3000, 10**5])
+def test_searches_side_by_side_find_what_each_finds_alone(reports: int) -> None:
+    makes = [partial(RandomizedResponse, cells=cells) for cells in (1, 3, 12, 100)]
+    together = largest_locals(makes, PROMISE, reports=reports, cap=Fraction(5))
+    apart = [largest_local(make, PROMISE, reports=reports, cap=Fraction(5)) for make in makes]
+    assert together == apart
+    # Else one number would do for all of them.
+    assert len(set(together)) == (4 if 300 <= reports <= 3000 else 1)
 
 
 def test_a_cap_holds_and_a_lone_report_has_the_epsilon_of_the_promise() -> None:

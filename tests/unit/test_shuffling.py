@@ -135,6 +135,17 @@ def test_more_reports_and_a_larger_epsilon_need_a_smaller_delta() -> None:
     assert by_epsilon == sorted(by_epsilon, reverse=True)
 
 
+@pytest.mark.parametrize("cells", [1, 4, 64])
+@pytest.mark.parametrize("reports", [1, 30, 1000, 40_000])
+def test_a_coarse_bound_is_never_below_the_fine_one(cells: int, reports: int) -> None:
+    for mechanism in (RandomizedResponse(Fraction(4), cells), UnaryEncoding(Fraction(4))):
+        fine, coarse = (
+            shuffled_delta(mechanism.blanket, 0.5, reports, least=1e-10, enough=enough)
+            for enough in (0.0, 1.0)
+        )
+        assert fine <= coarse * (1.0 + 1e-9)
+
+
 def test_one_report_alone_is_as_private_as_its_mechanism() -> None:
     mechanism = RandomizedResponse(Fraction(2), 3)
     alone = float(mechanism.p) - exp(0.7) * float(mechanism.q)

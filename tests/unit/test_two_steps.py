@@ -16,9 +16,10 @@ from scipy import linalg
 from fedassay import DecodeOptions, Polya, ScoreHistogram, Survey, Tally
 from fedassay.assessment import Assessment
 from fedassay.cut_levels import CutLevels
-from fedassay.decoding import decode
+from fedassay.decoding import decode, decode_counters
 from fedassay.draws import draw_tally
 from fedassay.errors import FedassayError
+from fedassay.estimate import FINER, TooCoarse
 from fedassay.examples import FloatArray, IntArray
 from fedassay.mechanisms import RandomizedResponse
 from fedassay.noise import DenseNoise
@@ -173,6 +174,43 @@ def test_an_assessment_of_two_reads_them_together() -> None:
     joined = Assessment(second, other, OPTIONS, first=Assessment(first, one, OPTIONS))
     counts = read(first, one, second, other).counts
     assert joined.histogram().counts.tolist() == counts.tolist()
+
+
+def test_the_first_survey_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def counted(survey: Survey, tally: Tally, **options: DecodeOptions) -> ScoreHistogram:
+        calls.append(survey)
+        return decode_counters(survey, tally, **options)
+
+    monkeypatch.setattr("fedassay.two_steps.decode_counters", counted)
+    first = first_local(kinds="grr grr", leaves=LEAVES)
+    second = second_local(first, kinds="grr grr")
+    one, other = (expected_tally(each, TRUTH / TRUTH.sum(), 10**6)[0] for each in (first, second))
+    read(first, one, second, other)
+    assert calls == [first]
+
+
+def test_after_two_steps_nobody_is_sent_to_a_second() -> None:
+    """Six wide cells, hardly any noise: who of the last lies above 0.9 is not known."""
+    first = first_shared(total=Fraction(40), epsilon=Fraction(20))
+    second = second_shared(first)
+    one, other = (exact_tally(survey, TRUTH * 1000, 9) for survey in (first, second))
+    once = Assessment(first, one, OPTIONS)
+    both = Assessment(second, other, OPTIONS, first=once)
+    asked_once, asked_twice = (each["lr_plus@0.9"] for each in (once, both))
+    assert isinstance(asked_once, TooCoarse)
+    assert isinstance(asked_twice, TooCoarse)
+    assert asked_once.reason.endswith("Run a second step (--steps 2), or give a reference.")
+    assert asked_twice.reason.endswith(
+        "Both steps were run: next time name 0.9 beforehand (--threshold), ask more clients, or "
+        "spend a larger epsilon."
+    )
+    slope = both.said("calibration_slope", TooCoarse(reason=f"Cells hide it. {FINER}"))
+    assert isinstance(slope, TooCoarse)
+    assert slope.reason == (
+        "Cells hide it. Both steps were run: next time ask more clients, or spend a larger epsilon."
+    )
 
 
 def saved_pair(path: Path) -> dict[str, Any]:

@@ -20,10 +20,11 @@ def scaled_exp(epsilon: Fraction) -> int:
     2.718281828459045
     """
     total = term = SCALE
-    k = 0
+    a, b = epsilon.as_integer_ratio()
+    divisor = 0
     while term:
-        k += 1
-        term = term * epsilon.numerator // (epsilon.denominator * k)
+        divisor += b
+        term = term * a // divisor
         total += term
     return total
 

@@ -1,6 +1,6 @@
 """The promise of shuffled reports, and the local epsilon that keeps it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor, log
@@ -10,7 +10,7 @@ from fedassay.checks import require_fraction
 from fedassay.errors import SettingInvalid
 from fedassay.files import Fields
 from fedassay.mechanisms.polya import check_epsilon
-from fedassay.mechanisms.shuffling import Blanket, guessed_delta, shuffled_delta
+from fedassay.mechanisms.shuffling import Blanket, guessed_deltas, shuffled_delta
 
 DEFAULT_DELTA = Fraction(1, 10**8)
 LARGEST_LOCAL = Fraction(5)
@@ -56,17 +56,19 @@ class ShuffledPromise:
         [False, True]
         """
         # A report that keeps it alone keeps it among any others.
-        alone = mechanism.epsilon_spent <= self.epsilon
-        return alone or self._delta(shuffled_delta, mechanism, reports) <= float(self.delta)
+        if mechanism.epsilon_spent <= self.epsilon:
+            return True
+        epsilon, delta = float(self.epsilon), float(self.delta)
+        least = _LEFT_OUT * delta
+        found = shuffled_delta(mechanism.blanket, epsilon, reports, least=least, enough=delta)
+        return found <= delta
 
-    def excess(self, mechanism: Blanketed, reports: int) -> float:
-        """The log of how many times too large delta is, by a guess: no bound."""
-        guess = self._delta(guessed_delta, mechanism, reports)
-        return log(guess / float(self.delta))
-
-    def _delta(self, of: Callable[..., float], mechanism: Blanketed, reports: int) -> float:
-        least = _LEFT_OUT * float(self.delta)
-        return of(mechanism.blanket, float(self.epsilon), reports, least=least)
+    def excesses(self, mechanisms: Sequence[Blanketed], reports: int) -> list[float]:
+        """The logs of how many times too large their deltas are, by a guess: no bounds."""
+        epsilon, delta = float(self.epsilon), float(self.delta)
+        blankets = [mechanism.blanket for mechanism in mechanisms]
+        guesses = guessed_deltas(blankets, epsilon, reports, least=_LEFT_OUT * delta)
+        return [log(guess / delta) for guess in guesses]
 
     def to_json(self) -> dict[str, str]:
         """What a survey's file says of it."""
@@ -107,10 +109,48 @@ def largest_local(
     >>> [str(largest_local(make, promise, reports=n, cap=Fraction(6))) for n in (1, 10**6)]
     ['1', '6']
     """
+    return largest_locals([make], promise, reports=reports, cap=cap)[0]
+
+
+def largest_locals(
+    makes: Sequence[Callable[[Fraction], Blanketed]],
+    promise: ShuffledPromise,
+    *,
+    reports: int,
+    cap: Fraction,
+) -> list[Fraction]:
+    """The same for several that one kind of mechanism is made by: guesses are made side by side.
+
+    >>> from fedassay.mechanisms import RandomizedResponse
+    >>> promise = ShuffledPromise(Fraction(1), Fraction(1, 10**6))
+    >>> makes = [lambda epsilon, n=n: RandomizedResponse(epsilon, n) for n in (4, 8)]
+    >>> apart = [largest_local(make, promise, reports=1000, cap=Fraction(6)) for make in makes]
+    >>> apart == largest_locals(makes, promise, reports=1000, cap=Fraction(6))
+    True
+    """
+    searches = [_search(make, promise, reports, cap) for make in makes]
+    found: dict[int, Fraction] = {}
+    answers: dict[int, float | None] = dict.fromkeys(range(len(searches)))
+    while answers:
+        asked: dict[int, Blanketed] = {}
+        for place, answer in answers.items():
+            try:
+                asked[place] = searches[place].send(answer)
+            except StopIteration as end:
+                found[place] = end.value
+        guesses = promise.excesses(list(asked.values()), reports) if asked else []
+        answers = dict(zip(asked, guesses, strict=True))
+    return [found[place] for place in range(len(searches))]
+
+
+def _search(
+    make: Callable[[Fraction], Blanketed], promise: ShuffledPromise, reports: int, cap: Fraction
+) -> Generator[Blanketed, float | None, Fraction]:
+    """Ask for the excess of one mechanism after the other, until the largest epsilon is found."""
     least = min(promise.epsilon, cap)
     if least >= cap:
         return cap
-    above = promise.excess(make(cap), reports)
+    above = (yield make(cap)) or 0.0
     if above <= 0.0 and promise.is_kept(make(cap), reports):
         return cap
     low, high = floor(least * _FINEST), ceil(cap * _FINEST)
@@ -119,7 +159,7 @@ def largest_local(
         # Regula falsi, halved where one end stays (Illinois): the log of delta bends slowly.
         at = low + (high - low) * min(max(below / (below - above), 0.05), 0.95)
         middle = min(max(round(at), low + 1), high - 1)
-        found = promise.excess(make(Fraction(middle, _FINEST)), reports)
+        found = (yield make(Fraction(middle, _FINEST))) or 0.0
         if found > 0.0:
             high, above, below = middle, found, below / 2.0
         else:

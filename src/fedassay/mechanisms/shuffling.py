@@ -18,13 +18,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import ceil, expm1, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
 from fedassay.examples import FloatArray
-from fedassay.mechanisms.binomials import far_off, log_binomial, mean_excess
+from fedassay.mechanisms.binomials import far_off, log_binomial, log_multinomial, mean_excess
 
 _OUTWARD = 1.0 + 1e-6
 """Far above the rounding of all floating-point sums here, which is below one part in 10^8."""
@@ -47,10 +48,13 @@ class Blanket:
 
 
 @lru_cache(maxsize=4096)
-def shuffled_delta(blanket: Blanket, epsilon: float, reports: int, *, least: float) -> float:
+def shuffled_delta(
+    blanket: Blanket, epsilon: float, reports: int, *, least: float, enough: float = 0.0
+) -> float:
     """A delta with which `reports` shuffled ones, all honest, are (epsilon, delta)-private.
 
-    An upper bound: rounding and everything left out are added, the latter up to `least`.
+    An upper bound: rounding and everything left out are added, the latter up to `least`. Where a
+    coarse one is not above `enough`, it is not made finer.
 
     >>> from fedassay.mechanisms import RandomizedResponse
     >>> blanket = RandomizedResponse(Fraction(3), 2).blanket
@@ -59,36 +63,43 @@ def shuffled_delta(blanket: Blanket, epsilon: float, reports: int, *, least: flo
     >>> shuffled_delta(blanket, 0.5, 10_000, least=1e-9) < 1e-8
     True
     """
-    others = min(reports - 1, _most_others(blanket))
-    cuts, masses, below = _crowds(blanket, others, least)
-    deltas = _crowd_deltas(blanket, epsilon, cuts, least)
+    law = _in_floats(blanket)
+    others = min(reports - 1, law.most)
+    cuts, masses, below = _crowds(law, others, least)
+    crowds = [(law, cut) for cut in cuts]
+    deltas = _crowd_deltas(crowds[:1], epsilon, least)
+    # One more blanket report only ever hides more: the first cut's delta bounds those above.
+    coarse = (below + deltas[0]) * _OUTWARD
+    if coarse <= enough:
+        return coarse
+    deltas += _crowd_deltas(crowds[1:], epsilon, least) if crowds[1:] else []
     total = below + sum(mass * delta for mass, delta in zip(masses, deltas, strict=True))
     return min(total * _OUTWARD, 1.0)
 
 
-def guessed_delta(blanket: Blanket, epsilon: float, reports: int, *, least: float) -> float:
+def guessed_deltas(
+    blankets: Sequence[Blanket], epsilon: float, reports: int, *, least: float
+) -> list[float]:
     """Near `shuffled_delta`, from one number of blanket reports, a little unlucky: no bound.
 
+    Several blankets of one mechanism take hardly longer than one.
+
     >>> from fedassay.mechanisms import UnaryEncoding
-    >>> guessed_delta(UnaryEncoding(Fraction(5)).blanket, 1.0, 10_000, least=1e-9) < 1e-8
+    >>> guessed_deltas([UnaryEncoding(Fraction(5)).blanket], 1.0, 10_000, least=1e-9)[0] < 1e-8
     True
     """
-    share = float(blanket.share)
-    mean = min(reports - 1, _most_others(blanket)) * share
-    unlucky = max(mean - sqrt(mean * (1.0 - share)), 0.0)
-    return _crowd_deltas(blanket, epsilon, [int(unlucky)], least)[0]
+    crowds = []
+    for blanket in blankets:
+        law = _in_floats(blanket)
+        mean = min(reports - 1, law.most) * law.share
+        unlucky = max(mean - sqrt(mean * (1.0 - law.share)), 0.0)
+        crowds.append((law, int(unlucky)))
+    return _crowd_deltas(crowds, epsilon, least)
 
 
-def _most_others(blanket: Blanket) -> int:
-    return ceil(_MOST_HITS / float(blanket.share * blanket.hit))
-
-
-def _crowds(blanket: Blanket, others: int, least: float) -> tuple[list[int], list[float], float]:
-    """Cuts of M, the probability of M from each to the next, and that of M below the first.
-
-    One more blanket report only ever hides more, so that the delta at a cut bounds those above.
-    """
-    share, rest = float(blanket.share), float(1 - blanket.share)
+def _crowds(law: "_Floats", others: int, least: float) -> tuple[list[int], list[float], float]:
+    """Cuts of M, the probability of M from each to the next, and that of M below the first."""
+    share, rest = law.share, law.rest
     mean, sd = others * share, sqrt(others * share * rest)
     low, high = _window(mean, sd, least / 8.0, others)
     counts = np.arange(low, high + 1, dtype=np.float64)
@@ -111,37 +122,72 @@ def _window(mean: float, sd: float, tail: float, most: int) -> tuple[int, int]:
     return max(0, int(mean - far)), min(most, ceil(mean + far))
 
 
+class _Floats(NamedTuple):
+    """A blanket's numbers, each rounded once."""
+
+    share: float
+    rest: float
+    hit: float
+    outer: float
+    """The probability that what one of both inputs would say is said, where only one can be."""
+    neither: float
+    says_one: bool
+    most: int
+    """So many other reports are counted, and no more."""
+
+
+@lru_cache(maxsize=64)
+def _in_floats(blanket: Blanket) -> _Floats:
+    kinds = 2 if blanket.says_one else 1
+    return _Floats(
+        float(blanket.share),
+        float(1 - blanket.share),
+        float(blanket.hit),
+        kinds * float(blanket.hit),
+        float(1 - kinds * blanket.hit),
+        blanket.says_one,
+        ceil(_MOST_HITS / float(blanket.share * blanket.hit)),
+    )
+
+
 def _crowd_deltas(
-    blanket: Blanket, epsilon: float, crowds: Sequence[int], least: float
+    crowds: Sequence[tuple[_Floats, int]], epsilon: float, least: float
 ) -> list[float]:
     """Delta among so many blanket reports and one more, for several crowds at once."""
-    share, hit = float(blanket.share), float(blanket.hit)
-    rest = float(1 - blanket.share)
-    if rest <= 0.0:
-        return [0.0] * len(crowds)
+    laws = [law for law, _ in crowds]
+    if any(law.rest <= 0.0 for law in laws):
+        return [
+            0.0 if law.rest <= 0.0 else _crowd_deltas([(law, others)], epsilon, least)[0]
+            for law, others in crowds
+        ]
     more = expm1(epsilon)
-    outer_p = 2.0 * hit if blanket.says_one else hit
-    outer_rest = float(1 - (2 if blanket.says_one else 1) * blanket.hit)
-    # What lies outside weighs at most as much as the largest density, which is below 1/hit.
-    tail = least * hit / 8.0
-    windows = [_outer_window(others + 1, outer_p, outer_rest, tail) for others in crowds]
-    sizes = [len(window) for window in windows]
-    outer = np.concatenate(windows)
-    messages = np.repeat([others + 1.0 for others in crowds], sizes)
-    weights = [rest / (hit * (others + 1)) for others in crowds]
-    beyond = np.repeat([more * share / weight for weight in weights], sizes)
-    chances = np.exp(log_binomial(outer, messages, outer_p, outer_rest))
-    if blanket.says_one:
+    windows, weights, tails, of_crowds = [], [], [], []
+    for law, others in crowds:
+        # What lies outside weighs at most as much as the largest density, which is below 1/hit.
+        tails.append(least * law.hit / 8.0)
+        windows.append(_outer_window(others + 1, law.outer, law.neither, tails[-1]))
+        weights.append(law.rest / (law.hit * (others + 1)))
+        beyond = more * law.share / weights[-1]
+        of_crowds.append((others + 1.0, beyond, law.hit, law.outer, law.neither))
+    sizes, outer = [len(window) for window in windows], np.concatenate(windows)
+    messages, beyonds, hit, either, neither = np.repeat(np.array(of_crowds).T, sizes, axis=1)
+    if laws[0].says_one:
         # Given how many say a or b, each of them says a with probability one half.
-        over = ((1.0 + more) * outer + beyond) / (2.0 + more)
-        excess = (2.0 + more) * mean_excess(outer, 0.5, 0.5, over)
+        over = ((1.0 + more) * outer + beyonds) / (2.0 + more)
+
+        def joint(a: FloatArray) -> FloatArray:
+            counts = (a, outer - a, messages - outer)
+            return log_multinomial(counts, messages, (hit, hit, neither))
+
+        excess = (2.0 + more) * mean_excess(outer, 0.5, 0.5, over, log_chance=joint)
     else:
-        over = (1.0 + more) * outer + beyond
-        excess = mean_excess(messages, hit, float(1 - blanket.hit), over)
-    sums = np.add.reduceat(chances * excess, np.cumsum([0, *sizes[:-1]]))
+        over = (1.0 + more) * outer + beyonds
+        excess = mean_excess(messages, hit, neither, over)
+        excess *= np.exp(log_binomial(outer, messages, either, neither))
+    sums = np.add.reduceat(excess, list(accumulate([0, *sizes[:-1]])))
     return [
-        weight * each + 2.0 * tail / hit
-        for weight, each in zip(weights, sums.tolist(), strict=True)
+        weight * each + 2.0 * tail / law.hit
+        for weight, each, tail, law in zip(weights, sums.tolist(), tails, laws, strict=True)
     ]
 
 

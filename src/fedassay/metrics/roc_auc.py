@@ -1,7 +1,7 @@
 """Areas under the ROC and precision-recall curves."""
 
-from dataclasses import replace
-from math import hypot, sqrt
+from collections.abc import Sequence
+from math import sqrt
 
 import numpy as np
 
@@ -12,13 +12,13 @@ from fedassay.histogram import ScoreHistogram, require_histogram
 from fedassay.interpolation import monotone_slopes
 from fedassay.metrics.copies import COPIES
 from fedassay.metrics.delta_method import (
+    SPECK,
     counts_estimate,
     gradient_of_buckets,
     weighted_sum,
     why_one_class,
 )
 from fedassay.metrics.spans import possible_pairs
-from fedassay.noise import NoNoise
 
 # In a bucket, the cumulative count at part t is a cubic in t, linear in (slope at the start,
 # rise, slope at the end). So the pairs with the positive above, the integral of negatives below
@@ -41,7 +41,7 @@ _DENSITY = np.stack(
     ]
 )
 _FEW_BUCKETS = 2**11
-PAIRS = _BELOW * _NODE_WEIGHTS @ _DENSITY.T
+_PAIRS = _BELOW * _NODE_WEIGHTS @ _DENSITY.T
 
 
 def roc_auc(histogram: ScoreHistogram, *, max_fpr: float | None = None) -> Estimate:
@@ -76,7 +76,8 @@ def likely_area(histogram: ScoreHistogram) -> Estimate:
         return undefined
     p, n = histogram.positives, histogram.negatives
     P, N = histogram.total_positives, histogram.total_negatives
-    within = _pairs_within(histogram, histogram.counts)
+    slopes = histogram.slopes if histogram.smooth else None
+    within = pairs_within(histogram.widths, histogram.counts, slopes, smooth=histogram.smooth)
     area, gradient = _area(histogram, within)
     bound = np.maximum(np.abs(within), np.abs(p * n - within)).sum() / abs(P * N)
     return Estimate(
@@ -85,7 +86,7 @@ def likely_area(histogram: ScoreHistogram) -> Estimate:
         sampling_sd=sqrt(_delong(histogram, gradient)),
         binning_bound=float(bound),
         # What buckets do not hide cannot be wrong: classes that share none are told apart.
-        binning_sd=min(_binning_sd(histogram, area), float(bound)),
+        binning_sd=min(float(binning_sds([histogram], np.array([area]))[0]), float(bound)),
         shape=Shape.LOGIT,
         trials=max(min(P, N), 1.0),
     )
@@ -124,31 +125,38 @@ def _area(histogram: ScoreHistogram, within: FloatArray) -> tuple[float, FloatAr
     return area, np.stack([(placement_p - area) / N, (placement_n - area) / P])
 
 
-def _binning_sd(histogram: ScoreHistogram, area: float) -> float:
-    """The likely binning error: chance order, what half the buckets would change, what is open.
+def binning_sds(histograms: Sequence[ScoreHistogram], areas: FloatArray) -> FloatArray:
+    """The likely binning errors of the areas of histograms on the same edges, one for each.
 
-    Ties count one half, whatever their order: only pairs of untied examples are open. With
-    half the buckets the error would be some four times as large, so a quarter of the
-    difference stands for it. Buckets that hold much and whose neighbours tell nothing about
-    their order may be wrong by whatever is possible (`spans.possible_pairs`).
+    Chance order, what half the buckets would change, and what is open. Ties count one half,
+    whatever their order: only pairs of untied examples are open. With half the buckets the error
+    would be some four times as large, so a quarter of the difference stands for it. Buckets that
+    hold much and whose neighbours tell nothing about their order may be wrong by whatever is
+    possible (`spans.possible_pairs`). Of a class that is missing they say nothing.
     """
-    p, n = histogram.positives, histogram.negatives
-    pairs = histogram.total_positives * histogram.total_negatives
-    tied_n, tied_p = histogram.ties
+    counts, ties = (
+        np.stack([getattr(each, name) for each in histograms]) for name in ("counts", "ties")
+    )
+    totals = np.stack([each.cumulative[:, -1] for each in histograms])
+    pairs = np.where(totals > SPECK, totals, 1.0).prod(axis=1)
+    (n, p), (tied_n, tied_p) = counts.swapaxes(0, 1), ties.swapaxes(0, 1)
     loose_p, loose_n = p - tied_p, n - tied_n
-    order = COPIES * np.maximum(loose_p * loose_n * (p + n + 1.0) / 12.0, 0.0).sum()
+    order = COPIES * np.maximum(loose_p * loose_n * (p + n + 1.0) / 12.0, 0.0).sum(axis=1)
     # Where tied scores lie among a bucket's others is not known either.
-    order += ((tied_p * loose_n) ** 2 + (tied_n * loose_p) ** 2).sum() / 12.0
-    every_second = np.append(np.arange(0, histogram.buckets, 2), histogram.buckets)
-    # Only its counts are read: their noise would take longest to add up.
-    halved = replace(histogram, noise=NoNoise(), cells=None).merge(every_second)
-    within = float(_pairs_within(halved, halved.counts).sum())
-    coarse = (weighted_sum(halved.positives, halved.cumulative[0, :-1]) + within) / pairs
-    possible = possible_pairs(histogram) / pairs / REACH
+    order += ((tied_p * loose_n) ** 2 + (tied_n * loose_p) ** 2).sum(axis=1) / 12.0
+    whole = histograms[0]
+    starts = np.arange(0, whole.buckets, 2)
+    halved = np.add.reduceat(counts, starts, axis=2)
+    widths = np.diff(np.append(whole.edges[starts], whole.edges[-1]))
+    before = halved[:, 0].cumsum(axis=1) - halved[:, 0]
+    within = pairs_within(widths, halved, smooth=whole.smooth).sum(axis=1)
+    coarse = (np.einsum("mb,mb->m", halved[:, 1], before) + within) / pairs
+    possible = np.array([possible_pairs(each) for each in histograms]) / pairs / REACH
     # Of few buckets even likeness says little: the third power of the pairs that are open.
-    open_pairs = 0.5 * np.maximum(p * n - tied_p * tied_n, 0.0).sum() / abs(pairs)
-    curve = hypot((coarse - area) / 4.0, possible, 2.0 * open_pairs**3)
-    return hypot(sqrt(order) / pairs, curve)
+    open_pairs = 0.5 * np.maximum(p * n - tied_p * tied_n, 0.0).sum(axis=1) / pairs
+    curve = ((coarse - areas) / 4.0) ** 2 + possible**2 + (2.0 * open_pairs**3) ** 2
+    spreads: FloatArray = np.sqrt(order / pairs**2 + curve)
+    return spreads
 
 
 def _noise_sd(histogram: ScoreHistogram, gradient: FloatArray) -> float:
@@ -157,7 +165,9 @@ def _noise_sd(histogram: ScoreHistogram, gradient: FloatArray) -> float:
         return 0.0
     if histogram.smooth and 2 < histogram.buckets <= _FEW_BUCKETS:
         pairs = histogram.total_positives * histogram.total_negatives
-        within = gradient_of_buckets(histogram, lambda counts: _pairs_within(histogram, counts))
+        within = gradient_of_buckets(
+            histogram, lambda counts: pairs_within(histogram.widths, counts)
+        )
         gradient = gradient + (within - 0.5 * histogram.counts[::-1]) / pairs
     return sqrt(histogram.noise.variance(gradient))
 
@@ -173,19 +183,25 @@ def auc_guideline(buckets: int) -> float:
     return 1.0 / (3.0 * buckets * buckets)
 
 
-def _pairs_within(histogram: ScoreHistogram, counts: FloatArray) -> FloatArray:
-    """Expected pairs per bucket with the positive above the negative, for counts on its edges."""
-    n, p = counts
-    if not histogram.smooth or histogram.buckets < 2:
-        halves: FloatArray = 0.5 * p * n
+def pairs_within(
+    widths: FloatArray, counts: FloatArray, slopes: FloatArray | None = None, *, smooth: bool = True
+) -> FloatArray:
+    """Expected pairs per bucket with the positive above the negative, for ... x label x bucket.
+
+    `slopes` are those of the monotone cubic through the counts, where they are known.
+
+    >>> pairs_within(np.array([1.0, 1.0]), np.array([[4.0, 2.0], [1.0, 3.0]]), smooth=False)
+    array([2., 3.])
+    """
+    if not smooth or len(widths) < 2:
+        halves: FloatArray = 0.5 * counts[..., 1, :] * counts[..., 0, :]
         return halves
-    is_own = counts is histogram.counts
-    slopes = histogram.slopes if is_own else monotone_slopes(histogram.widths, counts)
+    if slopes is None:
+        slopes = monotone_slopes(widths, counts)
     # An empty bucket has slopes of 0 at both ends, hence no pairs.
-    starts, ends = slopes[:, :-1] * histogram.widths, slopes[:, 1:] * histogram.widths
-    negatives = np.stack([starts[0], n, ends[0]])
-    positives = np.stack([starts[1], p, ends[1]])
-    pairs: FloatArray = np.einsum("ib,ij,jb->b", negatives, PAIRS, positives)
+    parts = np.stack([slopes[..., :-1] * widths, counts, slopes[..., 1:] * widths])
+    negatives, positives = parts[..., 0, :], parts[..., 1, :]
+    pairs: FloatArray = np.einsum("i...b,ij,j...b->...b", negatives, _PAIRS, positives)
     return pairs
 
 

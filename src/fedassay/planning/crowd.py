@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import floor, sqrt
 
 from fedassay.cut_levels import AnyLevels
@@ -15,6 +15,7 @@ from fedassay.mechanisms.shuffled_promise import (
     LARGEST_LOCAL,
     ShuffledPromise,
     largest_local,
+    largest_locals,
 )
 from fedassay.planning.oracle import mean_variance
 from fedassay.planning.request import Preset, SurveyRequest, reports_of
@@ -42,9 +43,10 @@ def shuffled_survey(
     cap = request.largest_local_epsilon or LARGEST_LOCAL
     honest = max(minimum - request.colluders, 1)
     empty, paper = request.allow_empty, request.preset is Preset.PAPER
+    sizes = hierarchy.cells_per_level
+    few = tuple(sorted({cells for cells in sizes if _is_few(cells, cap, empty=empty)}))
     mechanisms = tuple(
-        _oracle(promise, cells, honest, cap, empty=empty, paper=paper)
-        for cells in hierarchy.cells_per_level
+        _oracle(promise, cells, honest, cap, few, empty=empty, paper=paper) for cells in sizes
     )
     return Survey(
         privacy=request.privacy,
@@ -101,9 +103,19 @@ def can_fill(request: SurveyRequest, shares: tuple[Fraction, ...]) -> bool:
 
 @lru_cache(maxsize=1024)
 def _oracle(
-    promise: ShuffledPromise, cells: int, honest: int, cap: Fraction, *, empty: bool, paper: bool
+    promise: ShuffledPromise,
+    cells: int,
+    honest: int,
+    cap: Fraction,
+    few: tuple[int, ...],
+    *,
+    empty: bool,
+    paper: bool,
 ) -> UnaryEncoding | RandomizedResponse:
-    """The oracle with the smaller variance, each with the local epsilon that its crowd allows."""
+    """The oracle with the smaller variance, each with the local epsilon that its crowd allows.
+
+    `few` are sizes of levels that ask for a response as well: these are made together.
+    """
 
     def response(epsilon: Fraction) -> RandomizedResponse:
         return RandomizedResponse(epsilon, cells, empty)
@@ -111,7 +123,8 @@ def _oracle(
     def kept(make: Make) -> UnaryEncoding | RandomizedResponse:
         if make is UnaryEncoding:
             return _unary(promise, honest, cap)
-        return make(largest_local(make, promise, reports=honest, cap=cap))
+        together = few if cells in few else (cells,)
+        return _responses(promise, together, honest, cap, empty=empty)[together.index(cells)]
 
     if paper:
         return kept(UnaryEncoding)
@@ -123,6 +136,23 @@ def _oracle(
     if mean_variance(makes[1](cap), cells) >= mean_variance(first, cells):
         return first
     return min(first, kept(makes[1]), key=lambda oracle: mean_variance(oracle, cells))
+
+
+@lru_cache(maxsize=256)
+def _is_few(cells: int, cap: Fraction, *, empty: bool) -> bool:
+    """Whether a level has so few cells that, with the least noise, a response is the better."""
+    response = RandomizedResponse(cap, cells, empty)
+    return mean_variance(response, cells) < mean_variance(UnaryEncoding(cap), cells)
+
+
+@lru_cache(maxsize=256)
+def _responses(
+    promise: ShuffledPromise, sizes: tuple[int, ...], honest: int, cap: Fraction, *, empty: bool
+) -> list[RandomizedResponse]:
+    """For levels of these sizes, searched side by side."""
+    makes = [partial(RandomizedResponse, cells=cells, nothing=empty) for cells in sizes]
+    found = largest_locals(makes, promise, reports=honest, cap=cap)
+    return [make(epsilon) for make, epsilon in zip(makes, found, strict=True)]
 
 
 @lru_cache(maxsize=256)

@@ -12,7 +12,7 @@ from fedassay.histogram import ScoreHistogram
 from fedassay.ledger import Entry
 from fedassay.metrics import named_metrics
 from fedassay.metrics.delta_method import why_one_class
-from fedassay.metrics.named import AT_THRESHOLD
+from fedassay.metrics.named import AT_THRESHOLD, metric_name
 from fedassay.report.threshold_table import ThresholdTable, threshold_table
 
 USUAL_THRESHOLD = 0.5
@@ -69,7 +69,8 @@ class Material:
     def overall(self) -> Mapping[str, Estimate]:
         """Metrics that belong to no threshold, by name."""
         buckets = self.assessment.decode_options.buckets
-        return named_metrics(self.histogram, (), buckets=buckets)
+        found = named_metrics(self.histogram, (), buckets=buckets)
+        return {name: self.assessment.said(name, each) for name, each in found.items()}
 
     @cached_property
     def table(self) -> ThresholdTable:
@@ -95,4 +96,5 @@ class Material:
 
     def at_start(self, name: str) -> Estimate:
         """A metric at the threshold that the page opens with."""
-        return AT_THRESHOLD[name](self.histogram, self.start)
+        found = AT_THRESHOLD[name](self.histogram, self.start)
+        return self.assessment.said(metric_name(name, self.start), found)

@@ -107,7 +107,7 @@ const fedassayMetrics = (() => {
       return {
         value: null,
         kind: COARSE,
-        why: "the survey's cells are too wide to tell here; a second step would",
+        why: "the survey's cells are too wide to tell here; name this threshold when you ask",
       };
     }
     const sampling = Math.max(Math.sqrt(variance), kind.least ?? 0);

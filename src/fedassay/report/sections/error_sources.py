@@ -16,6 +16,10 @@ _REMEDIES = {
     "cells": "what the survey's cells hide: a second step (--steps 2), or a reference, would help",
     "privacy": "privacy noise: more clients, or a larger epsilon, would help",
 }
+_AFTER_BOTH = {
+    "cells": "what the survey's cells hide: its thresholds named beforehand (--threshold), more "
+    "clients, or a larger epsilon, would help",
+}
 
 
 def error_sources(material: Material) -> Markup:
@@ -29,7 +33,7 @@ def error_sources(material: Material) -> Markup:
     return section(
         "errors",
         "What the error is made of",
-        element("p", _sentence(known)),
+        element("p", _sentence(known, asked_twice=material.assessment.first is not None)),
         element("p", keys, class_="legend"),
         table(
             head,
@@ -51,8 +55,9 @@ def largest(estimate: Estimate) -> str:
     return max(SOURCES, key=lambda source: found[source])
 
 
-def _sentence(estimates: dict[str, Estimate]) -> str:
+def _sentence(estimates: dict[str, Estimate], *, asked_twice: bool = False) -> str:
     """What would make the errors smaller, by what causes most of them."""
+    remedies = _REMEDIES | _AFTER_BOTH if asked_twice else _REMEDIES
     if not estimates:
         return "No figure is available, so that there is no error to take apart."
     by_source: dict[str, list[str]] = {}
@@ -60,12 +65,12 @@ def _sentence(estimates: dict[str, Estimate]) -> str:
         by_source.setdefault(largest(estimate), []).append(LABELS[name])
     if len(by_source) == 1:
         (source,) = by_source
-        return f"Everywhere the largest part is {_REMEDIES[source]}."
+        return f"Everywhere the largest part is {remedies[source]}."
     # Which begins a sentence.
     return (
         "O"
         + "; ".join(
-            f"of {', '.join(names)} the largest part is {_REMEDIES[source]}"
+            f"of {', '.join(names)} the largest part is {remedies[source]}"
             for source, names in by_source.items()
         )[1:]
         + "."
