@@ -133,6 +133,10 @@ def binning_sds(histograms: Sequence[ScoreHistogram], areas: FloatArray) -> Floa
     would be some four times as large, so a quarter of the difference stands for it. Buckets that
     hold much and whose neighbours tell nothing about their order may be wrong by whatever is
     possible (`spans.possible_pairs`). Of a class that is missing they say nothing.
+
+    >>> h = ScoreHistogram(np.array([0.0, 0.5, 1.0]), np.array([[3.0, 0.0], [0.0, 3.0]]))
+    >>> binning_sds([h], np.array([1.0])).tolist() < [0.2]
+    True
     """
     counts, ties = (
         np.stack([getattr(each, name) for each in histograms]) for name in ("counts", "ties")
