@@ -125,8 +125,8 @@ def _binning_sd(
 
 def _first_at_the_top(histogram: ScoreHistogram, above: FloatArray) -> float:
     """How much larger the highest positives' mean precision may be, each."""
-    n, p = histogram.counts[:, -1].tolist()
-    if not n or not p:
+    n, p = float(histogram.negatives[-1]), float(histogram.positives[-1])
+    if n <= 0.0 or p <= 0.0:
         return 0.0
     steeper = mean_precision(p, n, max(1.0 - open_top(histogram), LEAST_POWER))
     return float(min(max(steeper - p / (p + n), 0.0), above[-1]))
