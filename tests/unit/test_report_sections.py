@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+import fedassay
 from fedassay import ScoreHistogram
 from fedassay.comparison.side_by_side import compare
 from fedassay.estimate import Estimate, Interval, NotEnoughData
@@ -73,15 +74,28 @@ def test_a_table_of_more_sites_than_are_drawn_says_so() -> None:
 
 
 def test_no_figure_has_no_error_to_take_apart() -> None:
-    assert error_sources._sentence({}).startswith("No figure is available")
+    assert error_sources._sentence({}, "nothing").startswith("No figure is available")
 
 
 def test_errors_of_two_steps_are_not_said_to_need_a_second() -> None:
+    labels, scores = [0, 1] * 500, [i / 1000 for i in range(1000)]
+
+    def asked(steps: int) -> fedassay.Assessment:
+        return fedassay.simulate(
+            labels, scores, privacy="distributed", epsilon=4, seed=0, steps=steps
+        )
+
+    once, twice = asked(1), asked(2)
+    assert "a second step (--steps 2)" in error_sources._for_cells(once)
+    assert "second step" not in error_sources._for_cells(twice)
+    assert "--threshold" in error_sources._for_cells(twice)
+    # Exact sums have no second step; their cells are as small as they may be.
+    exact = fedassay.simulate(labels, scores, seed=0)
     hidden = {"roc_auc": Estimate(0.8, binning_sd=0.1)}
-    assert "a second step (--steps 2)" in error_sources._sentence(hidden)
-    after = error_sources._sentence(hidden, asked_twice=True)
-    assert "second step" not in after
-    assert "--threshold" in after
+    assert error_sources._sentence(hidden, error_sources._for_cells(exact)) == (
+        "Everywhere the largest part is what the survey's cells hide: more rows would help, since "
+        "each holds at least 10 of either label."
+    )
 
 
 def test_a_calibration_picture_of_one_class_has_bins_and_no_curve() -> None:

@@ -2,6 +2,7 @@
 
 from math import sqrt
 
+from fedassay.assessment import Assessment
 from fedassay.estimate import Estimate
 from fedassay.report.markup import Markup, element
 from fedassay.report.material import Material
@@ -13,13 +14,12 @@ _OVERALL = ("roc_auc", "average_precision", "brier", "oe_ratio", "calibration_sl
 _AT_THRESHOLD = ("recall", "specificity", "precision", "net_benefit")
 _REMEDIES = {
     "sampling": "chance in drawing rows: four times the rows would halve it",
-    "cells": "what the survey's cells hide: a second step (--steps 2), or a reference, would help",
     "privacy": "privacy noise: more clients, or a larger epsilon, would help",
 }
-_AFTER_BOTH = {
-    "cells": "what the survey's cells hide: its thresholds named beforehand (--threshold), more "
-    "clients, or a larger epsilon, would help",
-}
+_ASKED_ONCE = "a second step (--steps 2), or a reference, would help"
+_ASKED_TWICE = (
+    "its thresholds named beforehand (--threshold), more clients, or a larger epsilon, would help"
+)
 
 
 def error_sources(material: Material) -> Markup:
@@ -33,7 +33,7 @@ def error_sources(material: Material) -> Markup:
     return section(
         "errors",
         "What the error is made of",
-        element("p", _sentence(known, asked_twice=material.assessment.first is not None)),
+        element("p", _sentence(known, _for_cells(material.assessment))),
         element("p", keys, class_="legend"),
         table(
             head,
@@ -55,9 +55,19 @@ def largest(estimate: Estimate) -> str:
     return max(SOURCES, key=lambda source: found[source])
 
 
-def _sentence(estimates: dict[str, Estimate], *, asked_twice: bool = False) -> str:
+def _for_cells(assessment: Assessment) -> str:
+    """What helps where cells hide most: of exact sums more rows, which make them smaller."""
+    if assessment.first is not None:
+        return _ASKED_TWICE
+    fewest = assessment.survey.smallest_cell
+    if fewest:
+        return f"more rows would help, since each holds at least {fewest:,} of either label"
+    return _ASKED_ONCE
+
+
+def _sentence(estimates: dict[str, Estimate], for_cells: str) -> str:
     """What would make the errors smaller, by what causes most of them."""
-    remedies = _REMEDIES | _AFTER_BOTH if asked_twice else _REMEDIES
+    remedies = _REMEDIES | {"cells": f"what the survey's cells hide: {for_cells}"}
     if not estimates:
         return "No figure is available, so that there is no error to take apart."
     by_source: dict[str, list[str]] = {}
