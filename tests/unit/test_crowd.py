@@ -3,6 +3,7 @@
 from dataclasses import replace
 from fractions import Fraction
 from math import sqrt
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,9 @@ from fedassay.errors import SettingInvalid
 from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy
 from fedassay.mechanisms import Privacy, RandomizedResponse, UnaryEncoding, Unit, UnitKind
-from fedassay.planning.candidates import PLAIN, candidate_surveys
+from fedassay.mechanisms.shuffled_promise import LARGEST_LOCAL
+from fedassay.planning import crowd
+from fedassay.planning.candidates import PLAIN, candidate_surveys, prepare_candidates
 from fedassay.planning.crowd import fewest_on_a_level, shuffled_survey
 from fedassay.planning.oracle import mean_variance, oracle_for
 from fedassay.planning.request import Preset, Steps, SurveyRequest
@@ -71,6 +74,43 @@ def test_levels_that_cannot_get_the_minimum_are_not_tried() -> None:
     assert tried == [1]
     with pytest.raises(SettingInvalid, match="smallest of 2 gets about 1,000; found 1,500"):
         fewest_on_a_level(asked, (Fraction(1, 4), Fraction(3, 4)))
+
+
+def forget_noise() -> None:
+    for remembers in (crowd._oracle, crowd._known_responses):
+        remembers.cache_clear()
+
+
+@pytest.mark.parametrize("changes", [{}, {"colluders": 500}, {"allow_empty": True}])
+def test_prepared_candidates_are_the_same_surveys_and_need_no_search(
+    changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, grids = replace(ASKED, **changes), [Grid.uniform(cells) for cells in (6, 16, 64)]
+    forget_noise()
+    alone = [survey for grid in grids for survey in candidate_surveys(asked, grid, PLAIN)]
+    assert len({survey.minimum_reports for survey in alone}) > 2
+    forget_noise()
+    # What was found for other rules is not theirs.
+    prepare_candidates(replace(asked, allow_empty=not asked.allow_empty), grids, PLAIN)
+    prepare_candidates(replace(asked, delta=Fraction(1, 10**4)), grids, PLAIN)
+    prepare_candidates(asked, grids, PLAIN)
+    monkeypatch.setattr(crowd, "largest_locals", None)
+    assert alone == [each for grid in grids for each in candidate_surveys(asked, grid, PLAIN)]
+
+
+def test_what_is_remembered_of_noise_does_not_grow_without_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(crowd, "_MOST_KNOWN", 3)
+    forget_noise()
+    for cells in range(2, 9):
+        survey = shuffled_survey(ASKED, Grid.uniform(cells), Hierarchy.flat(cells), (Fraction(1),))
+        (mechanism,), promise = survey.mechanisms, survey.shuffled
+        assert isinstance(mechanism, RandomizedResponse)
+        assert promise is not None
+        known = crowd._known_responses((promise, LARGEST_LOCAL, False))
+        assert known[cells, 3600] == mechanism
+        assert len(known) <= 4
 
 
 @pytest.mark.parametrize(

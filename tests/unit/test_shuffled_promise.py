@@ -33,11 +33,20 @@ def test_the_largest_local_epsilon_keeps_the_promise_and_a_larger_one_does_not(
 @pytest.mark.parametrize("reports", [1, 300, 3000, 10**5])
 def test_searches_side_by_side_find_what_each_finds_alone(reports: int) -> None:
     makes = [partial(RandomizedResponse, cells=cells) for cells in (1, 3, 12, 100)]
-    together = largest_locals(makes, PROMISE, reports=reports, cap=Fraction(5))
+    together = largest_locals(makes, PROMISE, reports=[reports] * 4, cap=Fraction(5))
     apart = [largest_local(make, PROMISE, reports=reports, cap=Fraction(5)) for make in makes]
     assert together == apart
     # Else one number would do for all of them.
     assert len(set(together)) == (4 if 300 <= reports <= 3000 else 1)
+
+
+def test_crowds_of_different_sizes_are_searched_side_by_side_as_alone() -> None:
+    make, cap = partial(RandomizedResponse, cells=12), Fraction(5)
+    sizes = [3000, 1, 300, 1000, 10**5]
+    together = largest_locals([make] * 5, PROMISE, reports=sizes, cap=cap)
+    apart = [largest_local(make, PROMISE, reports=size, cap=cap) for size in sizes]
+    assert together == apart
+    assert len(set(together)) == 5
 
 
 def test_a_cap_holds_and_a_lone_report_has_the_epsilon_of_the_promise() -> None:

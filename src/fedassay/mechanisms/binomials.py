@@ -19,7 +19,7 @@ _FEW = 16
 _LEAST_FAR = -1.0 + 1e-12
 _ENOUGH = 1e-10
 _STEP = 24
-_PIECE = 384
+_PIECE = 1024
 _NEVER = 1e-30
 
 

@@ -63,7 +63,7 @@ class ShuffledPromise:
         found = shuffled_delta(mechanism.blanket, epsilon, reports, least=least, enough=delta)
         return found <= delta
 
-    def excesses(self, mechanisms: Sequence[Blanketed], reports: int) -> list[float]:
+    def excesses(self, mechanisms: Sequence[Blanketed], reports: Sequence[int]) -> list[float]:
         """The logs of how many times too large their deltas are, by a guess: no bounds."""
         epsilon, delta = float(self.epsilon), float(self.delta)
         blankets = [mechanism.blanket for mechanism in mechanisms]
@@ -109,26 +109,30 @@ def largest_local(
     >>> [str(largest_local(make, promise, reports=n, cap=Fraction(6))) for n in (1, 10**6)]
     ['1', '6']
     """
-    return largest_locals([make], promise, reports=reports, cap=cap)[0]
+    return largest_locals([make], promise, reports=[reports], cap=cap)[0]
 
 
 def largest_locals(
     makes: Sequence[Callable[[Fraction], Blanketed]],
     promise: ShuffledPromise,
     *,
-    reports: int,
+    reports: Sequence[int],
     cap: Fraction,
 ) -> list[Fraction]:
     """The same for several that one kind of mechanism is made by: guesses are made side by side.
+
+    Each has its own number of reports.
 
     >>> from fedassay.mechanisms import RandomizedResponse
     >>> promise = ShuffledPromise(Fraction(1), Fraction(1, 10**6))
     >>> makes = [lambda epsilon, n=n: RandomizedResponse(epsilon, n) for n in (4, 8)]
     >>> apart = [largest_local(make, promise, reports=1000, cap=Fraction(6)) for make in makes]
-    >>> apart == largest_locals(makes, promise, reports=1000, cap=Fraction(6))
+    >>> apart == largest_locals(makes, promise, reports=[1000, 1000], cap=Fraction(6))
     True
     """
-    searches = [_search(make, promise, reports, cap) for make in makes]
+    searches = [
+        _search(make, promise, count, cap) for make, count in zip(makes, reports, strict=True)
+    ]
     found: dict[int, Fraction] = {}
     answers: dict[int, float | None] = dict.fromkeys(range(len(searches)))
     while answers:
@@ -138,7 +142,8 @@ def largest_locals(
                 asked[place] = searches[place].send(answer)
             except StopIteration as end:
                 found[place] = end.value
-        guesses = promise.excesses(list(asked.values()), reports) if asked else []
+        counts = [reports[place] for place in asked]
+        guesses = promise.excesses(list(asked.values()), counts) if asked else []
         answers = dict(zip(asked, guesses, strict=True))
     return [found[place] for place in range(len(searches))]
 

@@ -78,20 +78,20 @@ def shuffled_delta(
 
 
 def guessed_deltas(
-    blankets: Sequence[Blanket], epsilon: float, reports: int, *, least: float
+    blankets: Sequence[Blanket], epsilon: float, reports: Sequence[int], *, least: float
 ) -> list[float]:
     """Near `shuffled_delta`, from one number of blanket reports, a little unlucky: no bound.
 
-    Several blankets of one mechanism take hardly longer than one.
+    Several blankets of one mechanism, each with its number of reports, take hardly longer than one.
 
     >>> from fedassay.mechanisms import UnaryEncoding
-    >>> guessed_deltas([UnaryEncoding(Fraction(5)).blanket], 1.0, 10_000, least=1e-9)[0] < 1e-8
+    >>> guessed_deltas([UnaryEncoding(Fraction(5)).blanket], 1.0, [10_000], least=1e-9)[0] < 1e-8
     True
     """
     crowds = []
-    for blanket in blankets:
+    for blanket, count in zip(blankets, reports, strict=True):
         law = _in_floats(blanket)
-        mean = min(reports - 1, law.most) * law.share
+        mean = min(count - 1, law.most) * law.share
         unlucky = max(mean - sqrt(mean * (1.0 - law.share)), 0.0)
         crowds.append((law, int(unlucky)))
     return _crowd_deltas(crowds, epsilon, least)
@@ -136,17 +136,18 @@ class _Floats(NamedTuple):
     """So many other reports are counted, and no more."""
 
 
-@lru_cache(maxsize=64)
 def _in_floats(blanket: Blanket) -> _Floats:
     kinds = 2 if blanket.says_one else 1
+    # Quotients of whole numbers, as floats of fractions are: searches make thousands of them.
+    (a, b), (c, d) = blanket.share.as_integer_ratio(), blanket.hit.as_integer_ratio()
     return _Floats(
-        float(blanket.share),
-        float(1 - blanket.share),
-        float(blanket.hit),
-        kinds * float(blanket.hit),
-        float(1 - kinds * blanket.hit),
-        blanket.says_one,
-        ceil(_MOST_HITS / float(blanket.share * blanket.hit)),
+        share=a / b,
+        rest=(b - a) / b,
+        hit=c / d,
+        outer=kinds * (c / d),
+        neither=(d - kinds * c) / d,
+        says_one=blanket.says_one,
+        most=ceil(_MOST_HITS / (a * c / (b * d))),
     )
 
 

@@ -1,6 +1,6 @@
 """Which grids and which levels the search tries."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -8,8 +8,9 @@ from functools import lru_cache
 from fedassay.examples import Examples, FloatArray
 from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy, Interleaved, fanouts_for
+from fedassay.mechanisms import Privacy
 from fedassay.planning.build import build_survey
-from fedassay.planning.crowd import can_fill
+from fedassay.planning.crowd import LevelShares, can_fill, find_noise
 from fedassay.planning.request import SurveyRequest
 from fedassay.survey import Survey
 
@@ -47,6 +48,21 @@ def candidate_surveys(request: SurveyRequest, grid: Grid, variety: Variety) -> I
     >>> [s.hierarchy.levels for s in candidate_surveys(request, Grid.uniform(16), PLAIN)]
     [1, 2, 8, 3]
     """
+    for levels, budget in _levels(request, grid, variety):
+        yield build_survey(request, grid, levels, budget)
+
+
+def prepare_candidates(request: SurveyRequest, grids: Iterable[Grid], variety: Variety) -> None:
+    """Find for all surveys over some grids at once what each of them would look for alone.
+
+    They are the same surveys with it and without.
+    """
+    if request.privacy is Privacy.SHUFFLED:
+        find_noise(request, [each for grid in grids for each in _levels(request, grid, variety)])
+
+
+def _levels(request: SurveyRequest, grid: Grid, variety: Variety) -> Iterator[LevelShares]:
+    """Levels over one grid that its clients can fill, and how these share epsilon or clients."""
     for height in variety.levels:
         # A level more pays off only when every level has several children.
         if height > 1 and grid.cells < 4**height:
@@ -56,7 +72,7 @@ def candidate_surveys(request: SurveyRequest, grid: Grid, variety: Variety) -> I
         for budget in dict.fromkeys(tuple(weight / sum(row) for weight in row) for row in rows):
             if request.privacy.needs_crowd and not can_fill(request, budget):
                 continue
-            yield build_survey(request, grid, hierarchy, budget)
+            yield hierarchy, budget
     if not request.privacy.is_local or grid.cells > _MOST_INTERLEAVED:
         return
     for cells in variety.interleaved_cells:
@@ -66,7 +82,7 @@ def candidate_surveys(request: SurveyRequest, grid: Grid, variety: Variety) -> I
             even = (Fraction(1, levels.levels),) * levels.levels
             if request.privacy.needs_crowd and not can_fill(request, even):
                 continue
-            yield build_survey(request, grid, levels)
+            yield levels, even
 
 
 def candidate_grids(request: SurveyRequest, leaves: int) -> list[Grid]:

@@ -1,6 +1,6 @@
 """Shuffled surveys: how many reports each level can count on, and the noise that these allow."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import lru_cache, partial
 from math import floor, sqrt
@@ -22,8 +22,13 @@ from fedassay.planning.request import Preset, SurveyRequest, reports_of
 from fedassay.survey import Survey
 
 Make = Callable[[Fraction], UnaryEncoding | RandomizedResponse]
+LevelShares = tuple[AnyLevels, tuple[Fraction, ...]]
+"""Levels, and the share of clients that each gets."""
+Crowd = tuple[int, int]
+"""The cells of a level, and the honest reports that it can count on."""
 _LUCK = 4.5
 """Standard deviations by which a level may fall behind its share of the reports, unnoticed."""
+_MOST_KNOWN = 4096
 
 
 def shuffled_survey(
@@ -39,14 +44,14 @@ def shuffled_survey(
     (4500, True)
     """
     minimum = fewest_on_a_level(request, shares)
-    promise = ShuffledPromise(request.epsilon or Fraction(1), request.delta or DEFAULT_DELTA)
-    cap = request.largest_local_epsilon or LARGEST_LOCAL
-    honest = max(minimum - request.colluders, 1)
+    promise, cap, honest = _promise(request), _cap(request), _honest(request, minimum)
     empty, paper = request.allow_empty, request.preset is Preset.PAPER
-    sizes = hierarchy.cells_per_level
-    few = tuple(sorted({cells for cells in sizes if _is_few(cells, cap, empty=empty)}))
+    if not paper:
+        crowds = _crowds_of_few(hierarchy, honest, cap, empty=empty)
+        _responses(promise, crowds, cap, empty=empty)
     mechanisms = tuple(
-        _oracle(promise, cells, honest, cap, few, empty=empty, paper=paper) for cells in sizes
+        _oracle(promise, cells, honest, cap, empty=empty, paper=paper)
+        for cells in hierarchy.cells_per_level
     )
     return Survey(
         privacy=request.privacy,
@@ -64,6 +69,31 @@ def shuffled_survey(
         groups=request.groups,
         shuffled=promise,
     )
+
+
+def find_noise(request: SurveyRequest, surveys: Iterable[LevelShares]) -> None:
+    """Search for the noise of several surveys side by side, which is faster than one by one.
+
+    Each of them, once it is built, has the same noise as without, and finds it known.
+    """
+    cap, empty = _cap(request), request.allow_empty
+    crowds: list[Crowd] = []
+    for levels, shares in surveys:
+        honest = _honest(request, fewest_on_a_level(request, shares))
+        crowds += _crowds_of_few(levels, honest, cap, empty=empty)
+    _responses(_promise(request), crowds, cap, empty=empty)
+
+
+def _promise(request: SurveyRequest) -> ShuffledPromise:
+    return ShuffledPromise(request.epsilon or Fraction(1), request.delta or DEFAULT_DELTA)
+
+
+def _cap(request: SurveyRequest) -> Fraction:
+    return request.largest_local_epsilon or LARGEST_LOCAL
+
+
+def _honest(request: SurveyRequest, minimum: int) -> int:
+    return max(minimum - request.colluders, 1)
 
 
 def fewest_on_a_level(request: SurveyRequest, shares: tuple[Fraction, ...]) -> int:
@@ -107,15 +137,11 @@ def _oracle(
     cells: int,
     honest: int,
     cap: Fraction,
-    few: tuple[int, ...],
     *,
     empty: bool,
     paper: bool,
 ) -> UnaryEncoding | RandomizedResponse:
-    """The oracle with the smaller variance, each with the local epsilon that its crowd allows.
-
-    `few` are sizes of levels that ask for a response as well: these are made together.
-    """
+    """The oracle with the smaller variance, each with the local epsilon that its crowd allows."""
 
     def response(epsilon: Fraction) -> RandomizedResponse:
         return RandomizedResponse(epsilon, cells, empty)
@@ -123,8 +149,8 @@ def _oracle(
     def kept(make: Make) -> UnaryEncoding | RandomizedResponse:
         if make is UnaryEncoding:
             return _unary(promise, honest, cap)
-        together = few if cells in few else (cells,)
-        return _responses(promise, together, honest, cap, empty=empty)[together.index(cells)]
+        crowd = (cells, honest)
+        return _responses(promise, [crowd], cap, empty=empty)[crowd]
 
     if paper:
         return kept(UnaryEncoding)
@@ -138,6 +164,12 @@ def _oracle(
     return min(first, kept(makes[1]), key=lambda oracle: mean_variance(oracle, cells))
 
 
+def _crowds_of_few(levels: AnyLevels, honest: int, cap: Fraction, *, empty: bool) -> list[Crowd]:
+    """Those of the levels that ask for a response first."""
+    sizes = dict.fromkeys(levels.cells_per_level)
+    return [(cells, honest) for cells in sizes if _is_few(cells, cap, empty=empty)]
+
+
 @lru_cache(maxsize=256)
 def _is_few(cells: int, cap: Fraction, *, empty: bool) -> bool:
     """Whether a level has so few cells that, with the least noise, a response is the better."""
@@ -145,14 +177,33 @@ def _is_few(cells: int, cap: Fraction, *, empty: bool) -> bool:
     return mean_variance(response, cells) < mean_variance(UnaryEncoding(cap), cells)
 
 
-@lru_cache(maxsize=256)
 def _responses(
-    promise: ShuffledPromise, sizes: tuple[int, ...], honest: int, cap: Fraction, *, empty: bool
-) -> list[RandomizedResponse]:
-    """For levels of these sizes, searched side by side."""
-    makes = [partial(RandomizedResponse, cells=cells, nothing=empty) for cells in sizes]
-    found = largest_locals(makes, promise, reports=honest, cap=cap)
-    return [make(epsilon) for make, epsilon in zip(makes, found, strict=True)]
+    promise: ShuffledPromise, crowds: Iterable[Crowd], cap: Fraction, *, empty: bool
+) -> dict[Crowd, RandomizedResponse]:
+    """One for each crowd: those not known yet are searched for side by side."""
+    known = _known_responses((promise, cap, empty))
+    asked = dict.fromkeys(crowds)
+    there = {crowd: known[crowd] for crowd in asked if crowd in known}
+    missing = [crowd for crowd in asked if crowd not in there]
+    if not missing:
+        return there
+    makes = [partial(RandomizedResponse, cells=cells, nothing=empty) for cells, _ in missing]
+    reports = [honest for _, honest in missing]
+    epsilons = largest_locals(makes, promise, reports=reports, cap=cap)
+    made = (make(epsilon) for make, epsilon in zip(makes, epsilons, strict=True))
+    found = dict(zip(missing, made, strict=True))
+    if len(known) > _MOST_KNOWN:
+        known.clear()
+    known.update(found)
+    return there | found
+
+
+@lru_cache(maxsize=16)
+def _known_responses(
+    _rules: tuple[ShuffledPromise, Fraction, bool],
+) -> dict[Crowd, RandomizedResponse]:
+    """What searches under the same rules have found so far, to be added to."""
+    return {}
 
 
 @lru_cache(maxsize=256)

@@ -25,6 +25,7 @@ from fedassay.planning.candidates import (
     Variety,
     candidate_grids,
     candidate_surveys,
+    prepare_candidates,
     warped_grid,
 )
 from fedassay.planning.first_survey import first_survey
@@ -235,7 +236,9 @@ def _best(search: _Search) -> Survey:
     """
     plain = _plain_candidates(search, _sizes(search.request))
     best = search.best(tree for trees in plain[:_SHORTLIST] for tree in trees)
-    return search.best(search.candidates(best.survey.grid, THOROUGH)).survey
+    grid = best.survey.grid
+    prepare_candidates(search.request, [grid], THOROUGH)
+    return search.best(search.candidates(grid, THOROUGH)).survey
 
 
 def _quick(search: _Search, cells: int | None) -> Survey:
@@ -255,10 +258,15 @@ def _sizes(request: SurveyRequest) -> Sequence[int]:
 
 def _plain_candidates(search: _Search, sizes: Sequence[int]) -> list[list[Candidate]]:
     """Plain trees on every grid, from few cells on, until more are clearly worse; best first."""
+    request = search.request
+    if request.reference is None:
+        # Grids that follow a reference cost more to make than is gained, if they are not needed.
+        grids = (grid for leaves in sizes for grid in candidate_grids(request, leaves))
+        prepare_candidates(request, grids, PLAIN)
     candidates: list[list[Candidate]] = []
     best, worse = inf, 0
     for leaves in sizes:
-        of_size = [search.plain(grid) for grid in candidate_grids(search.request, leaves)]
+        of_size = [search.plain(grid) for grid in candidate_grids(request, leaves)]
         error = min(tree.area_error for trees in of_size for tree in trees)
         worse = worse + 1 if error > best + _CLEARLY else 0
         best = min(best, error)
