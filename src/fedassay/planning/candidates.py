@@ -56,6 +56,11 @@ def prepare_candidates(request: SurveyRequest, grids: Iterable[Grid], variety: V
     """Find for all surveys over some grids at once what each of them would look for alone.
 
     They are the same surveys with it and without.
+
+    >>> request = SurveyRequest(privacy=Privacy.SHUFFLED, epsilon=Fraction(1), clients=5_000)
+    >>> prepare_candidates(request, [Grid.uniform(16)], PLAIN)
+    >>> [s.hierarchy.levels for s in candidate_surveys(request, Grid.uniform(16), PLAIN)]
+    [1, 2, 8, 3]
     """
     if request.privacy is Privacy.SHUFFLED:
         find_noise(request, [each for grid in grids for each in _levels(request, grid, variety)])

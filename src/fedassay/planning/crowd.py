@@ -75,6 +75,14 @@ def find_noise(request: SurveyRequest, surveys: Iterable[LevelShares]) -> None:
     """Search for the noise of several surveys side by side, which is faster than one by one.
 
     Each of them, once it is built, has the same noise as without, and finds it known.
+
+    >>> from fedassay.hierarchy import Hierarchy
+    >>> from fedassay.mechanisms import Privacy
+    >>> asked = SurveyRequest(privacy=Privacy.SHUFFLED, epsilon=Fraction(1), clients=5_000)
+    >>> flat, everybody = Hierarchy.flat(8), (Fraction(1),)
+    >>> find_noise(asked, [(flat, everybody)])
+    >>> shuffled_survey(asked, Grid.uniform(8), flat, everybody).local_epsilon > 4
+    True
     """
     cap, empty = _cap(request), request.allow_empty
     crowds: list[Crowd] = []
