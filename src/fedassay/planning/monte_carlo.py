@@ -83,7 +83,10 @@ class MonteCarlo:
 class Rehearsal:
     """Histograms as they may be decoded, on few buckets and with normal noise: quick to draw."""
 
+    whole: ScoreHistogram
+    """What would be decoded on average."""
     expected: ScoreHistogram
+    """The same, on few buckets."""
     factor: FloatArray
     """Times standard normal numbers, it is the noise of all counts."""
 
@@ -105,7 +108,7 @@ class Rehearsal:
         counts = 2 * expected.buckets
         units = np.eye(counts).reshape(counts, 2, expected.buckets)
         values, vectors = np.linalg.eigh(expected.noise.covariances(units))
-        return cls(expected, vectors * np.sqrt(np.maximum(values, 0.0)))
+        return cls(whole, expected, vectors * np.sqrt(np.maximum(values, 0.0)))
 
     def draw(self, generator: np.random.Generator, *, population: bool) -> ScoreHistogram:
         """One histogram; with `population` the rows are drawn anew."""
@@ -144,17 +147,17 @@ def forecast_ece(
             return no_forecast(lacking.reason, value=truth)
         spreads.append(float(np.std(kept)))
         means.append(float(np.mean(kept)))
-    last = ece(monte_carlo.draw(generator))
+    expected = ece(rehearsal.whole)
     noise, whole = spreads[0], max(spreads)
     noise = noise if not monte_carlo.survey.is_exact else 0.0
     return ErrorForecast(
         value=truth,
         noise_sd=noise,
         sampling_sd=sqrt(whole**2 - noise**2),
-        binning_bound=last.binning_bound,
-        binning_sd=last.binning_sd,
+        binning_bound=expected.binning_bound,
+        binning_sd=expected.binning_sd,
         binning_bias=means[1] - truth,
-        half_width=1.96 * whole + last.binning_sd,
+        half_width=1.96 * whole + expected.binning_sd,
     )
 
 
