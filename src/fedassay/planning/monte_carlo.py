@@ -15,12 +15,11 @@ from fedassay.calibration import ece, fit
 from fedassay.decoding import DecodeOptions, decode
 from fedassay.draws import draw_tally, whole_counts
 from fedassay.estimate import NotEnoughData
-from fedassay.examples import FloatArray, IntArray
+from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
 from fedassay.planning.forecast import ErrorForecast, expected_histogram, no_forecast
 from fedassay.planning.score_model import on_grid
 from fedassay.survey import Survey
-from fedassay.two_steps import decode_two
 
 _DRAWS = 60
 _FITS = 2
@@ -44,7 +43,7 @@ class MonteCarlo:
         return Rehearsal.of(self)
 
     def draw(self, generator: np.random.Generator, *, population: bool = True) -> ScoreHistogram:
-        """A histogram as it may be decoded; `population=False` keeps the rows as they are."""
+        """The first survey's histogram as it may be decoded; `population=False` keeps the rows."""
         counts = np.maximum(on_grid(self.model, self.survey.grid), 0.0)
         examples = round(float(counts.sum()))
         shares = counts.ravel() / counts.sum()
@@ -53,30 +52,8 @@ class MonteCarlo:
         else:
             leaves = whole_counts(counts)
         reports = max(self.clients, examples) if self.survey.total_is_known else self.clients
-        if self.second is not None:
-            return self._draw_two(self.second, leaves, reports, generator)
         tally = draw_tally(self.survey, leaves, clients=reports, generator=generator)
         return decode(self.survey, tally, decode_options=self.decode_options)
-
-    def _draw_two(
-        self, second: Survey, leaves: IntArray, reports: int, generator: np.random.Generator
-    ) -> ScoreHistogram:
-        """Both surveys' tallies: of the same clients or, under local privacy, of a part each."""
-        parts, heard = [leaves, leaves], [reports, reports]
-        if self.survey.is_local and self.survey.step is not None:
-            share = float(self.survey.step.client_fraction)
-            parts[0] = generator.binomial(leaves, share)
-            parts[1] = leaves - parts[0]
-            silent = generator.binomial(reports - int(leaves.sum()), share)
-            heard[0] = int(parts[0].sum()) + silent
-            heard[1] = reports - heard[0]
-        tallies = [
-            draw_tally(survey, part, clients=count, generator=generator)
-            for survey, part, count in zip((self.survey, second), parts, heard, strict=True)
-        ]
-        return decode_two(
-            self.survey, tallies[0], second, tallies[1], decode_options=self.decode_options
-        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
