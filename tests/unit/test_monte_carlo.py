@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fedassay import DecodeOptions, Grid, ScoreHistogram
+from fedassay.calibration import ece
 from fedassay.cut_levels import CutLevels
 from fedassay.hierarchy import Hierarchy
 from fedassay.planning.grouped import grouped_cells
@@ -32,6 +33,16 @@ def test_where_noise_hides_most_draws_there_is_no_forecast() -> None:
     found = forecast_ece(loud, generator=np.random.default_rng(0), draws=4)
     assert not found.is_available
     assert found.error_quantile() == float("inf")
+
+
+def test_what_cells_hide_of_calibration_error_is_what_the_scores_own_cells_hide() -> None:
+    """Exact sums of four cells: the histogram that is read is the model itself."""
+    found = forecast_ece(EXACT, generator=np.random.default_rng(0), draws=20)
+    own = ece(MODEL)
+    assert own.binning_sd > 0.0
+    assert found.binning_sd == pytest.approx(own.binning_sd)
+    assert found.binning_bound == pytest.approx(own.binning_bound)
+    assert found.half_width == pytest.approx(1.96 * found.sampling_sd + own.binning_sd)
 
 
 def test_every_fit_is_told() -> None:
