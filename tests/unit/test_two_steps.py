@@ -23,7 +23,7 @@ from fedassay.estimate import FINER, TooCoarse
 from fedassay.examples import FloatArray, IntArray
 from fedassay.mechanisms import RandomizedResponse
 from fedassay.noise import DenseNoise
-from fedassay.two_steps import by_cells, decode_two, is_lumpy, towers_of
+from fedassay.two_steps import by_cells, decode_two
 from fedassay.two_steps import least_squares as fitted
 from tests.steps import CUTS, WEIGHTS, first_local, first_shared, second_local, second_shared
 from tests.surveys import small_survey
@@ -423,45 +423,3 @@ def test_local_cohorts_may_be_of_any_size() -> None:
     shares = TRUTH / TRUTH.sum()
     one, other = expected_tally(first, shares, 900)[0], expected_tally(second, shares, 90_000)[0]
     assert read(first, one, second, other).total == pytest.approx(2 * 90_900)
-
-
-def test_a_leaf_that_towers_clear_of_its_noise_is_a_tower() -> None:
-    """One leaf of 60 holds a fifth of the rows; noise of single leaves is a tenth of that."""
-    edges = np.arange(61) / 60
-    counts = np.full((2, 60), 100.0)
-    counts[:, 44] += 1500.0
-    noise = DenseNoise(150.0**2 * np.eye(120), None, 1.0)
-    assert towers_of(ScoreHistogram(edges, counts, noise)).tolist() == [44]
-    # Within its noise it is none, and a hole is none.
-    for lump in (300.0, -90.0):
-        counts[:, 44] = 100.0 + lump
-        assert not len(towers_of(ScoreHistogram(edges, counts.copy(), noise)))
-
-
-def test_leaves_that_grow_towards_an_end_are_no_towers() -> None:
-    """Crowded scores: every leaf holds half as much again as the last, far beyond noise."""
-    edges = np.append(0.0, 2.0 ** np.arange(-59.0, 1.0))
-    counts = np.tile(1e4 * 1.5 ** -np.arange(60.0), (2, 1))
-    noise = DenseNoise(np.eye(120), None, 1.0)
-    assert not len(towers_of(ScoreHistogram(edges, counts, noise)))
-    # At either end the one neighbour stands for both.
-    for end in (0, 59):
-        towering = np.full((2, 60), 100.0)
-        towering[:, end] = 2000.0
-        noise = DenseNoise(150.0**2 * np.eye(120), None, 1.0)
-        assert towers_of(ScoreHistogram(np.arange(61) / 60, towering, noise)).tolist() == [end]
-
-
-def test_many_towers_make_more_of_them_likely_and_one_does_not() -> None:
-    """One default score of nearly all rows leaves the others smooth; four of ten rows do not."""
-    edges, noise = np.arange(61) / 60, DenseNoise(np.eye(120), None, 1.0)
-    counts = np.full((2, 60), 100.0)
-    counts[:, 30] = 1e6
-    assert not is_lumpy(ScoreHistogram(edges, counts.copy(), noise), np.array([30]))
-    towers = np.array([10, 20, 30, 40])
-    counts[:, towers] = 1200.0
-    assert is_lumpy(ScoreHistogram(edges, counts.copy(), noise), towers)
-    # At 0 and 1 scores are clipped: that says nothing about others.
-    ends = np.array([0, 30, 59])
-    counts[:, [0, 59]] = 1200.0
-    assert not is_lumpy(ScoreHistogram(edges, counts, noise), ends)
