@@ -29,6 +29,8 @@ _FEWEST_IN_BOTH = 0.5
 _CLEAR = 4.0
 _LIKELY = 3.0
 _LUMPY = 0.25
+# A threshold may be any number: beside a leaf of 1e-310 others are wider than squares can say.
+_WIDEST = 2.0**300
 
 
 def check_pair(first: Survey, second: Survey) -> None:
@@ -296,7 +298,7 @@ def towers_of(leaves: ScoreHistogram) -> IntArray:
     towers = held > _LIKELY * np.sqrt(variance)
     # Beyond an end is nobody: there the one neighbour stands for both.
     for beside in (np.abs(own - 1), leaves.buckets - 1 - np.abs(leaves.buckets - 2 - own)):
-        times = 2.0 * np.maximum(leaves.widths / leaves.widths[beside], 1.0)
+        times = 2.0 * np.clip(leaves.widths / leaves.widths[beside], 1.0, _WIDEST)
         spread = variance + times**2 * variance[beside] - 2.0 * times * covariance[own, beside]
         towers &= held - times * held[beside] > _LIKELY * np.sqrt(np.maximum(spread, 0.0))
     return np.flatnonzero(towers)

@@ -34,6 +34,14 @@ def test_leaves_that_grow_towards_an_end_are_no_towers() -> None:
         assert towers_of(ScoreHistogram(np.arange(61) / 60, towering, noise)).tolist() == [end]
 
 
+def test_a_leaf_beside_one_of_hardly_any_width_is_compared_without_overflow() -> None:
+    """A threshold of 1e-310 cuts the first leaf; the second is no tower for that."""
+    edges = np.concatenate([[0.0, 1e-310], np.arange(1, 61) / 60])
+    counts, noise = np.full((2, 61), 100.0), DenseNoise(150.0**2 * np.eye(122), None, 1.0)
+    with np.errstate(all="raise"):
+        assert not len(towers_of(ScoreHistogram(edges, counts, noise)))
+
+
 def test_many_towers_make_more_of_them_likely_and_one_does_not() -> None:
     """One default score of nearly all rows leaves the others smooth; four of ten rows do not."""
     edges, noise = np.arange(61) / 60, DenseNoise(np.eye(120), None, 1.0)
