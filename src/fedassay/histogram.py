@@ -43,6 +43,8 @@ class ScoreHistogram:
     cells: IntArray | None = None
     """Positions of the edges between which examples were counted, ends included, where buckets
     inside are known from less; None where all are known alike."""
+    counted: "ScoreHistogram | None" = None
+    """Those cells as counters alone have them, where counts were smoothed."""
 
     def __post_init__(self) -> None:
         for name in ("edges", "counts"):

@@ -229,7 +229,8 @@ def _smoothly(
     )
     seen = Observed.joined(observed)
     reading = family.likeliest(seen)
-    return read_as(second, leaves.edges, reading, seen, smooth=leaves.smooth)
+    smoothed = read_as(second, leaves.edges, reading, seen, smooth=leaves.smooth)
+    return replace(smoothed, counted=by_cells(second, leaves).counted_cells)
 
 
 def none_negative(histogram: ScoreHistogram) -> FloatArray:

@@ -1,21 +1,19 @@
 """What a clinic asks of a threshold: how many are flagged, and what a flag or none is worth."""
 
-from dataclasses import replace
 from math import inf
 
-from fedassay.estimate import Estimate, NotEnoughData, Shape
+from fedassay.estimate import Estimate, Shape
 from fedassay.histogram import ScoreHistogram
-from fedassay.metrics.confusion import Confusion, ConfusionCounts, confusion, confusion_weights
-from fedassay.metrics.delta_method import CLEAR_OF_NOISE, why_one_class, why_undefined
+from fedassay.metrics.confusion import Confusion, ConfusionCounts, confusion
+from fedassay.metrics.confusion_figures import Kind, from_confusion, proportion, why_not_clear
+from fedassay.metrics.delta_method import CLEAR_OF_NOISE, why_one_class
 from fedassay.metrics.multiples import multiple
-from fedassay.metrics.thresholds import (
-    Kind,
-    from_confusion,
-    proportion,
-)
 
 PER = 1000.0
+_POSITIVES: ConfusionCounts = (1.0, 0.0, 1.0, 0.0)
+_TRUE_POSITIVES: ConfusionCounts = (1.0, 0.0, 0.0, 0.0)
 _FALSE_POSITIVES: ConfusionCounts = (0.0, 1.0, 0.0, 0.0)
+_FALSE_NEGATIVES: ConfusionCounts = (0.0, 0.0, 1.0, 0.0)
 _TRUE_NEGATIVES: ConfusionCounts = (0.0, 0.0, 0.0, 1.0)
 
 
@@ -53,7 +51,7 @@ def lr_plus(histogram: ScoreHistogram, threshold: float) -> Estimate:
     2.0
     """
     at = confusion(histogram, threshold)
-    undefined = why_one_class(histogram) or _why_none(
+    undefined = why_one_class(histogram) or why_not_clear(
         at, _FALSE_POSITIVES, f"negatives above threshold {threshold:g}"
     )
     if undefined is not None:
@@ -67,8 +65,7 @@ def lr_plus(histogram: ScoreHistogram, threshold: float) -> Estimate:
         -tp / P**2 * N / fp,
         value / N,
     )
-    estimate = from_confusion(at, _lr_plus, slope, Kind(Shape.LOG))
-    return _plain_near_0(estimate, tp)
+    return from_confusion(at, _lr_plus, slope, _kind(at, _TRUE_POSITIVES, _FALSE_POSITIVES))
 
 
 def lr_minus(histogram: ScoreHistogram, threshold: float) -> Estimate:
@@ -81,7 +78,7 @@ def lr_minus(histogram: ScoreHistogram, threshold: float) -> Estimate:
     0.5
     """
     at = confusion(histogram, threshold)
-    undefined = why_one_class(histogram) or _why_none(
+    undefined = why_one_class(histogram) or why_not_clear(
         at, _TRUE_NEGATIVES, f"negatives at or below threshold {threshold:g}"
     )
     if undefined is not None:
@@ -95,26 +92,18 @@ def lr_minus(histogram: ScoreHistogram, threshold: float) -> Estimate:
         tp / P**2 * N / tn,
         -value * fp / (tn * N),
     )
-    estimate = from_confusion(at, _lr_minus, slope, Kind(Shape.LOG))
-    return _plain_near_0(estimate, fn)
+    return from_confusion(at, _lr_minus, slope, _kind(at, _FALSE_NEGATIVES, _TRUE_NEGATIVES))
 
 
-def _why_none(at: Confusion, side: ConfusionCounts, of: str) -> Estimate | None:
-    """Why a ratio to one of the four counts means nothing, if it does not."""
-    size = sum(weight * count for weight, count in zip(side, at.counts, strict=True))
-    return why_undefined(at.histogram, confusion_weights(at, side), of, size=size)
+def _kind(at: Confusion, top: ConfusionCounts, bottom: ConfusionCounts) -> Kind:
+    """A ratio of two counts is drawn on the logarithmic scale, unless its top may be nobody.
 
-
-def _plain_near_0(estimate: Estimate, rows: float) -> Estimate:
-    """A ratio to no rows at all has no logarithm: its interval is the plain one.
-
-    Nor is one that noise may have made of none: noise is added and knows no logarithm.
+    A ratio to no rows at all has no logarithm. Nor is one that noise may have made of
+    none: noise is added and knows no logarithm.
     """
-    if isinstance(estimate, NotEnoughData):
-        return estimate
-    if rows >= 1.0 and estimate.value >= CLEAR_OF_NOISE * estimate.noise_sd:
-        return estimate
-    return replace(estimate, shape=Shape.PLAIN)
+    is_clear = at.sum_of(top) >= max(CLEAR_OF_NOISE * at.noise_sd(top), 1.0)
+    shape = Shape.LOG if is_clear else Shape.PLAIN
+    return Kind(shape, is_ratio=True, divisors=(bottom, _POSITIVES))
 
 
 def _npv(quad: ConfusionCounts) -> float:

@@ -1,14 +1,16 @@
 """True and false positives and negatives at a threshold, and what its bucket leaves open."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import hypot
+from math import hypot, sqrt
 
 import numpy as np
 
 from fedassay.estimate import REACH
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram, require_histogram
+from fedassay.metrics.beside_counters import Reading, beside_counters
 from fedassay.metrics.copies import COPIES
 from fedassay.metrics.crowding import crowded_below
 from fedassay.metrics.spans import clear_spikes, possible_below, possible_lumps
@@ -16,6 +18,12 @@ from fedassay.noise import is_smoothed
 
 # True positives, false positives, false negatives, true negatives.
 ConfusionCounts = tuple[float, float, float, float]
+
+# Positives and negatives in all, from the four counts; and these from those above and in all.
+_TOTALS = np.array([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]])
+_FROM_TOTALS = np.array(
+    [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [-1.0, 0.0, 1.0, 0.0], [0.0, -1.0, 0.0, 1.0]]
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,11 +48,22 @@ class Confusion:
     away from it."""
     above: FloatArray
     """How the counts above the threshold move with each count, label x bucket."""
+    noise: FloatArray
+    """Covariance of the four counts from privacy noise, in their order."""
 
     @property
     def hidden(self) -> tuple[float, float]:
         """Standard deviations of both counts at this threshold, from all that a bucket hides."""
         return hypot(self.spread[0], self.lumps[0]), hypot(self.spread[1], self.lumps[1])
+
+    def sum_of(self, weights: Sequence[float]) -> float:
+        """A sum of the four counts."""
+        return sum(weight * count for weight, count in zip(weights, self.counts, strict=True))
+
+    def noise_sd(self, weights: Sequence[float]) -> float:
+        """The standard deviation that noise gives such a sum."""
+        flat = np.asarray(weights)
+        return sqrt(max(float(flat @ self.noise @ flat), 0.0))
 
 
 @lru_cache(maxsize=1)
@@ -63,13 +82,39 @@ def confusion(histogram: ScoreHistogram, threshold: float) -> Confusion:
     require_histogram(histogram)
     by_leaf = _interpolated(histogram, threshold)
     if histogram.cells is None or threshold in histogram.edges[histogram.cells]:
-        return by_leaf
+        counted = histogram.counted
+        return by_leaf if counted is None else _beside_counters(by_leaf, counted)
     if is_smoothed(histogram.noise):
         return _hidden_by_cell(by_leaf)
     by_cell = _interpolated(histogram.by_cells(), threshold)
     # A cell's count is the sum of its leaves: their noise is known, and it moves with each alike.
     above = np.repeat(by_cell.above, np.diff(histogram.cells), axis=1)
     return min(by_leaf, replace(by_cell, histogram=histogram, above=above), key=_squared_error)
+
+
+def _beside_counters(at: Confusion, counted: ScoreHistogram) -> Confusion:
+    """The same at a cut of the second survey, where counters tell without any curve, too.
+
+    How many of a class there are in all is left to the curve.
+    """
+    raw = _interpolated(counted, at.threshold)
+    tp, fp, fn, tn = at.counts
+    joined = beside_counters(
+        Reading(np.array(at.counts[:2]), at.noise[:2, :2]),
+        Reading(np.array(raw.counts[:2]), raw.noise[:2, :2]),
+    )
+    above_p, above_n = joined.counts.tolist()
+    # What counters say differs from the curve by noise that the curve does not have.
+    into_totals = _TOTALS @ at.noise
+    total_with_above, of_totals = into_totals[:, :2], into_totals @ _TOTALS.T
+    whole = np.block([[joined.noise, total_with_above.T], [total_with_above, of_totals]])
+    return replace(
+        at,
+        counts=(above_p, above_n, tp + fn - above_p, fp + tn - above_n),
+        lowest=(above_n, above_p),
+        highest=(above_n, above_p),
+        noise=_FROM_TOTALS @ whole @ _FROM_TOTALS.T,
+    )
 
 
 def _hidden_by_cell(at: Confusion) -> Confusion:
@@ -131,7 +176,18 @@ def _interpolated(histogram: ScoreHistogram, threshold: float) -> Confusion:
         (float(spread[0]), float(spread[1])),
         (float(lumps[0]), float(lumps[1])),
         1.0 - shares,
+        _noise(histogram, 1.0 - shares),
     )
+
+
+def _noise(histogram: ScoreHistogram, above: FloatArray) -> FloatArray:
+    """Of true and false positives, false and true negatives."""
+    if histogram.noise.is_zero:
+        return np.zeros((4, 4))
+    weights = np.zeros((4, *above.shape))
+    weights[0, 1], weights[1, 0] = above[1], above[0]
+    weights[2, 1], weights[3, 0] = 1.0 - above[1], 1.0 - above[0]
+    return histogram.noise.covariances(weights)
 
 
 def _spread(

@@ -157,6 +157,17 @@ def why_undefined(
     if size is None:
         size = float((weights * histogram.counts).sum())
     noise_sd = sqrt(histogram.noise.variance(weights))
+    return why_lost_in_noise(size, noise_sd, of, histogram.noise.reports_for)
+
+
+def why_lost_in_noise(
+    size: float, noise_sd: float, of: str, reports_for: Callable[[float], float]
+) -> NotEnoughData | None:
+    """The same for a sum and its noise; `reports_for` says what it takes to grow beyond it.
+
+    >>> why_lost_in_noise(30.0, 10.0, "positives", lambda growth: growth).reason[-58:]
+    'About 1.3 times the reports would do, or a larger epsilon.'
+    """
     if size > SPECK and size >= CLEAR_OF_NOISE * noise_sd:
         return None
     if noise_sd == 0.0:
@@ -167,7 +178,7 @@ def why_undefined(
     # What is lost in the noise may be much smaller still: then this is only the least.
     how_many = "About" if size > 2.0 * noise_sd else "At least"
     growth = CLEAR_OF_NOISE * noise_sd / max(size, noise_sd)
-    times = max(histogram.noise.reports_for(growth), 1.1)
+    times = max(reports_for(growth), 1.1)
     return NotEnoughData(
         reason=f"{of} must stand clear of the privacy noise, by {CLEAR_OF_NOISE:g} standard "
         f"deviations; the tally has {size:.0f} with a standard deviation of {noise_sd:.0f}. "

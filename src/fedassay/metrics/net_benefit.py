@@ -17,11 +17,8 @@ from fedassay.estimate import Estimate, NotEnoughData, Shape
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.confusion import ConfusionCounts, confusion
+from fedassay.metrics.confusion_figures import Kind, from_confusion
 from fedassay.metrics.delta_method import why_undefined
-from fedassay.metrics.thresholds import (
-    Kind,
-    from_confusion,
-)
 
 _POINTS = 99
 

@@ -8,6 +8,7 @@ a ratio above 1, scores that are too low. Scores of exactly 0 and 1 count as 2^-
 in `log_loss`: their log-odds would be infinite.
 """
 
+from dataclasses import replace
 from functools import lru_cache
 from math import hypot, inf, log, sqrt
 
@@ -19,10 +20,12 @@ from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.copies import COPIES
 from fedassay.metrics.crowding import crowded_sums
 from fedassay.metrics.delta_method import (
+    CLEAR_OF_NOISE,
     counts_estimate,
     why_one_class,
     why_undefined,
 )
+from fedassay.metrics.given_clear import reach_given_clear
 from fedassay.metrics.lattices import lattice
 from fedassay.metrics.log_odds import in_pieces
 from fedassay.metrics.nearer import nearer
@@ -122,7 +125,7 @@ def oe_ratio(histogram: ScoreHistogram) -> Estimate:
     # as such: noise cancels, and without them the least might be more than what is expected.
     lowest = float((histogram.counts * histogram.edges[:-1]).sum())
     least = max(expected - REACH * loose, lowest, expected * _LEAST)
-    return counts_estimate(
+    estimate = counts_estimate(
         histogram,
         value,
         gradient,
@@ -130,6 +133,20 @@ def oe_ratio(histogram: ScoreHistogram) -> Estimate:
         binning_sd=value * log(expected / least) / REACH if least < expected else 0.0,
         shape=Shape.LOG,
     )
+    return replace(estimate, noise_sd=max(estimate.noise_sd, _off(histogram, slopes, expected)))
+
+
+def _off(histogram: ScoreHistogram, slopes: FloatArray, expected: float) -> float:
+    """The noise of a ratio whose divisor came out clear of its own (`metrics.given_clear`)."""
+    observed = np.stack([np.zeros_like(slopes[0]), np.ones_like(slopes[1])])
+    (of_divisor, both), (_, of_top) = histogram.noise.covariances(np.stack([slopes, observed]))
+    sd, top = sqrt(max(of_divisor, 0.0)), histogram.total_positives
+    reach = reach_given_clear(expected / sd, CLEAR_OF_NOISE) if sd > 0.0 else REACH
+    if reach <= REACH:
+        return 0.0
+    there = max(top - reach * both / sd, _LEAST * top) / (expected - reach * sd)
+    beside = sqrt(max(of_top - both**2 / of_divisor, 0.0)) / expected
+    return hypot(top / expected * log(there * expected / top) / REACH, beside)
 
 
 def oe_gradient(histogram: ScoreHistogram) -> FloatArray:

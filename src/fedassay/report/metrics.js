@@ -1,6 +1,6 @@
 "use strict";
 // Figures at a threshold with their 95 % intervals, as fedassay's metrics give them: what
-// metrics/thresholds.py, clinical_thresholds.py, net_benefit.py and estimate.py say in Python.
+// metrics/confusion_figures.py, given_clear.py, net_benefit.py and estimate.py say in Python.
 // A confusion is { counts: [tp, fp, fn, tn], noise: 4 x 4 or null, spread, hidden, lowest, highest: [negatives,
 // positives] above the threshold, threshold, z, clear }. An estimate is { value, low, high } or { value: null, why }.
 const fedassayMetrics = (() => {
@@ -52,6 +52,52 @@ const fedassayMetrics = (() => {
     return { value: null, kind: TOO_FEW, why };
   }
 
+  // The chance that a standard normal number is larger: by a power series, and by a continued fraction from 2.5 on.
+  function above(x) {
+    if (x < 0) return 1 - above(-x);
+    const density = Math.exp((-x * x) / 2) / Math.sqrt(2 * Math.PI);
+    if (x < 2.5) {
+      let term = x;
+      let sum = x;
+      for (let k = 1; k < 60; k += 1) {
+        term *= (x * x) / (2 * k + 1);
+        sum += term;
+      }
+      return 0.5 - density * sum;
+    }
+    let below = x;
+    for (let k = 120; k > 0; k -= 1) below = x + k / below;
+    return density / below;
+  }
+
+  // How many deviations smaller a sum may be that was to stand clear of its noise, and did.
+  function reachGivenClear(stands, bar, z) {
+    const margin = stands - bar;
+    if (margin > 5) return z;
+    let low = z;
+    let high = Math.max(0.9 * stands, z);
+    const level = above(z);
+    if (above(high) > level * above(high - margin)) return high;
+    for (let round = 0; round < 40; round += 1) {
+      const middle = 0.5 * (low + high);
+      if (above(middle) > level * above(middle - margin)) low = middle;
+      else high = middle;
+    }
+    return high;
+  }
+
+  // A deviation whose interval reaches the figure of the smallest divisor that is likely.
+  function offBy(at, value, slope, divisor) {
+    const sd = noiseSd(at, divisor);
+    const reach = sd > 0 ? reachGivenClear(dot(divisor, at.counts) / sd, at.clear, at.z) : at.z;
+    if (reach <= at.z) return 0;
+    const shared = at.noise.map((row) => dot(row, divisor) / sd);
+    const there = value(at.counts.map((n, i) => Math.max(n - reach * shared[i], Math.min(n, 0))));
+    const far = Number.isNaN(there) ? 0 : Math.abs(there - value(at.counts));
+    const beside = noiseSd(at, slope) ** 2 - dot(slope, shared) ** 2;
+    return Math.hypot(far / at.z, Math.sqrt(Math.max(beside, 0)));
+  }
+
   // How far a figure goes with each class at the end of what is likely, over 1.96.
   function moved(at, value, sds) {
     const [tp, fp, fn, tn] = at.counts;
@@ -100,7 +146,9 @@ const fedassayMetrics = (() => {
     const few = [ofFew(fp, fp + tn, kind, at.z), ofFew(tp, tp + fn, kind, at.z)];
     const variance = plain + moves[0] ** 2 * few[0] + moves[1] ** 2 * few[1];
     const seen = binningSd(at, at.spread, value, moves);
-    const noise = noiseSd(at, slope);
+    const divisors = at.noise === null ? [] : (kind.divisors ?? []);
+    const off = divisors.map((divisor) => offBy(at, value, slope, divisor));
+    const noise = Math.max(noiseSd(at, slope), ...off);
     const centre = value(at.counts);
     const span = at.threshold === 0 ? Infinity : kind.span;
     if (at.z * seen > span / 3 && seen > 2 * noise) {
@@ -148,7 +196,12 @@ const fedassayMetrics = (() => {
     const value = (counts) => ratio(dot(top, counts), dot(bottom, counts));
     const share = value(at.counts);
     const slope = top.map((each, i) => (each - share * bottom[i]) / trials);
-    return fromConfusion(at, value, slope, { shape: "score", trials, span: 1 });
+    return fromConfusion(at, value, slope, {
+      shape: "score",
+      trials,
+      span: 1,
+      divisors: [bottom],
+    });
   }
 
   function f1(at) {
@@ -163,6 +216,7 @@ const fedassayMetrics = (() => {
       shape: "logit",
       trials: Math.max(bottom / 2, 1),
       span: 1,
+      divisors: [[2, 1, 1, 0]],
     });
   }
 

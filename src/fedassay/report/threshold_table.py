@@ -15,14 +15,13 @@ import numpy as np
 from fedassay.estimate import normal_quantile
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
-from fedassay.metrics.confusion import confusion, confusion_weights
+from fedassay.metrics.confusion import confusion
 from fedassay.metrics.delta_method import CLEAR_OF_NOISE
 
 MOST_WANTED = 200
 """With even steps and quantiles that is 861 thresholds at most, which a page can carry."""
 _EVEN_STEPS = 500
 _QUANTILES = 80
-_UNITS = np.eye(4)
 _UPPER = np.triu_indices(4)
 
 
@@ -78,8 +77,7 @@ def threshold_table(histogram: ScoreHistogram, wanted: Sequence[float]) -> Thres
         lowest.append(at.lowest)
         highest.append(at.highest)
         if not histogram.noise.is_zero:
-            weights = np.stack([confusion_weights(at, tuple(unit)) for unit in _UNITS])
-            noise.append(histogram.noise.covariances(weights)[_UPPER])
+            noise.append(at.noise[_UPPER])
     return ThresholdTable(
         thresholds=tuple(thresholds),
         named=len(kept),

@@ -1,0 +1,64 @@
+"""A smooth curve's counts beside what counters say by themselves.
+
+Under local privacy a curve is fitted to all counters (`smooth_odds`), and errs less than any of
+them while scores are as smooth as it takes them to be. At the cuts of the second survey counters
+tell the same counts without a curve: unbiased, and with noise that is known exactly. Let s
+and r be the two readings, S and R their covariances. A curve that is right has all that counters
+know, so that s - r varies by V = R - S. A curve that is wrong is further away: by
+m = (s - r)' V^-1 (s - r), where chance alone would reach b. Then the curve is believed by
+w = b / m, as Stein's rule shrinks:
+
+    r + w (s - r),    with covariance    R - w V.
+
+Where the curve claims no less noise than counters have, these are taken.
+"""
+
+from math import log
+from typing import NamedTuple
+
+import numpy as np
+
+from fedassay.examples import FloatArray
+
+# Chance alone is further away, in two directions, once in ten times.
+_CHANCE = -2.0 * log(0.1)
+# A gain in variance that is not worth a curve.
+_NOTHING = 0.02
+
+
+class Reading(NamedTuple):
+    """Counts, and their covariance."""
+
+    counts: FloatArray
+    noise: FloatArray
+
+
+def beside_counters(curve: Reading, counters: Reading) -> Reading:
+    """What both say together.
+
+    >>> counters = Reading(np.array([100.0, 50.0]), 400.0 * np.eye(2))
+    >>> near = Reading(np.array([90.0, 55.0]), 100.0 * np.eye(2))
+    >>> beside_counters(near, counters).counts.round(1).tolist()  # no contradiction
+    [90.0, 55.0]
+    >>> far = Reading(np.array([190.0, 55.0]), 100.0 * np.eye(2))
+    >>> beside_counters(far, counters).counts.round(1).tolist()
+    [115.3, 50.9]
+    """
+    sizes, sides = np.linalg.eigh(counters.noise)
+    if not sizes[-1] > 0.0:
+        return counters
+    # In units of the counters' noise, along the directions in which the curve gains.
+    units = np.sqrt(np.maximum(sizes, 1e-9 * sizes[-1]))
+    into_units, out_of_units = sides / units, sides * units
+    kept, turns = np.linalg.eigh(into_units.T @ curve.noise @ into_units)
+    gain, apart = 1.0 - kept, turns.T @ (into_units.T @ (curve.counts - counters.counts))
+    gains = gain > _NOTHING
+    if not gains.any():
+        return counters
+    distance = float((apart[gains] ** 2 / gain[gains]).sum())
+    belief = np.where(gains, min(1.0, _CHANCE / max(distance, _CHANCE)), 0.0)
+    along = out_of_units @ turns
+    return Reading(
+        counters.counts + along @ (belief * apart),
+        (along * (1.0 - belief * gain)) @ along.T,
+    )
