@@ -8,9 +8,10 @@ know, so that s - r varies by V = R - S. A curve that is wrong is further away: 
 m = (s - r)' V^-1 (s - r), where chance alone would reach b. Then the curve is believed by
 w = b / m, as Stein's rule shrinks:
 
-    r + w (s - r),    with covariance    R - w V.
+    r + w (s - r),    with covariance    R - w V + u u',    u = w (1 - n / m) (s - r),
 
-Where the curve claims no less noise than counters have, these are taken.
+where u is how far the curve still takes it away, beyond what chance would in n directions: none
+where m is below n. Where the curve claims no less noise than counters have, these are taken.
 """
 
 from math import log
@@ -58,7 +59,7 @@ def beside_counters(curve: Reading, counters: Reading) -> Reading:
     distance = float((apart[gains] ** 2 / gain[gains]).sum())
     belief = np.where(gains, min(1.0, _CHANCE / max(distance, _CHANCE)), 0.0)
     along = out_of_units @ turns
-    return Reading(
-        counters.counts + along @ (belief * apart),
-        (along * (1.0 - belief * gain)) @ along.T,
-    )
+    moved = along @ (belief * apart)
+    away = moved * max(1.0 - gains.sum() / max(distance, 1.0), 0.0)
+    noise = (along * (1.0 - belief * gain)) @ along.T + np.outer(away, away)
+    return Reading(counters.counts + moved, noise)

@@ -7,17 +7,17 @@ x, where b is asked for, one that is smaller by t comes out as large or larger w
 
     P[Z > t | Z > t - (x - b)] = P[Z > t] / P[Z > t - (x - b)],
 
-because it answers only where Z > t - (x - b). The t at which that is 2.5 % is the end of an
-interval that holds in 97.5 of 100 surveys *that answer*. It is 1.96 where x is large, and without
-bound where x is no more than b.
+because it answers only where Z > t - (x - b). The t at which that is 5 % is the end of an interval
+that holds in 95 of 100 surveys *that answer*: noise that let a small divisor answer errs to one
+side only. It is 1.96 where x is large, and without bound where x is no more than b.
 """
 
 from math import erfc, sqrt
 
 from fedassay.estimate import REACH
 
-# A sum that came out clear of noise is no less than a tenth of it, or nothing could be said.
-_MOST = 0.9
+# Sums that are less than a quarter of what they came out as hardly ever come out clear of noise.
+_MOST = 0.75
 _ENOUGH = 5.0
 _ROUNDS = 40
 
@@ -25,16 +25,16 @@ _ROUNDS = 40
 def reach_given_clear(stands: float, bar: float) -> float:
     """How many standard deviations smaller a sum may be that came out at `stands` of them.
 
-    It was to be `bar` of them at least, and is taken to be a tenth of what it came out as, or more.
+    It was to be `bar` of them at least, and is a quarter of what it came out as, or more.
 
-    >>> [round(reach_given_clear(stands, 4.0), 2) for stands in (4.0, 5.0, 6.0, 7.0, 12.0)]
-    [3.6, 3.93, 2.37, 2.04, 1.96]
+    >>> [round(reach_given_clear(stands, 4.0), 2) for stands in (4.0, 5.0, 5.5, 12.0)]
+    [3.0, 3.19, 2.31, 1.96]
     """
     margin = stands - bar
     if margin > _ENOUGH:
         return REACH
     low, high = REACH, max(_MOST * stands, REACH)
-    level = _above(REACH)
+    level = 2.0 * _above(REACH)
     if _above(high) > level * _above(high - margin):
         return high
     for _ in range(_ROUNDS):

@@ -75,8 +75,8 @@ const fedassayMetrics = (() => {
     const margin = stands - bar;
     if (margin > 5) return z;
     let low = z;
-    let high = Math.max(0.9 * stands, z);
-    const level = above(z);
+    let high = Math.max(0.75 * stands, z);
+    const level = 2 * above(z);
     if (above(high) > level * above(high - margin)) return high;
     for (let round = 0; round < 40; round += 1) {
       const middle = 0.5 * (low + high);
