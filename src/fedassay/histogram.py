@@ -269,8 +269,10 @@ class ScoreHistogram:
         Least squares on the cumulative counts, so prefix sums move little. It is biased
         where noise was large: the metrics do not use it. Exact counts come back as they are.
         """
-        if self.noise.is_zero:
-            return self
+        return self if self.noise.is_zero else self._rising
+
+    @cached_property
+    def _rising(self) -> "ScoreHistogram":
         rows = [
             np.diff(np.clip(nearest_rising(row[1:]), 0.0, None), prepend=0.0)
             for row in self.cumulative
