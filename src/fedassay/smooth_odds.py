@@ -15,7 +15,7 @@ import numpy as np
 
 from fedassay.examples import FloatArray, IntArray
 from fedassay.interpolation import cubic, monotone_slopes
-from fedassay.reconcile import Observed
+from fedassay.reconcile import Observed, Sums
 
 # Pooled counts are free between so many quantiles, and in so many halves of the outermost.
 _MARKS, _TAILS = 16, 3
@@ -141,19 +141,24 @@ class SmoothOdds:
     def moves(self, counts: FloatArray) -> FloatArray:
         """How counts move with every bend, at these counts: label x leaf x bend."""
         pooled = np.maximum(counts.sum(axis=0), 1e-300)
-        of_pooled = self.of_pooled
-        if self.total_is_known:
-            of_pooled = of_pooled - pooled @ of_pooled / pooled.sum()
+        of_pooled = self._shares(pooled)
         swing = (counts[0] * counts[1] / pooled)[:, None] * self.of_odds
         rows = zip(counts, (-swing, swing), strict=True)
         return np.stack([np.hstack([row[:, None] * of_pooled, swung]) for row, swung in rows])
+
+    def _shares(self, pooled: FloatArray) -> FloatArray:
+        """Bends of the pooled counts' logarithm, which leave a total that is known as it is."""
+        of_pooled = self.of_pooled
+        if self.total_is_known:
+            of_pooled = of_pooled - pooled @ of_pooled / pooled.sum()
+        return of_pooled
 
     def likeliest(self, observed: Observed) -> Reading:
         """The reading of the prior that has most evidence: as smooth as is usual, or rougher.
 
         Of scores that bend three times as far as is usual, intervals are still to hold.
         """
-        sums, bends, reads = _Sums.of(observed), np.zeros(len(self.spreads)), []
+        sums, bends, reads = Sums.of(observed), np.zeros(len(self.spreads)), []
         for pooled, odds in _SIZES:
             if self.is_lumpy and pooled > 1.0:
                 continue
@@ -177,15 +182,15 @@ class SmoothOdds:
         rates = counts.sum(axis=1) / counts.sum()
         guess[:, self.towers] = np.outer(rates, counts[:, self.towers].sum(axis=0))
         at = 0.5 * (counts + guess)
-        precision = self._precision(at, _Sums.of(observed))
+        precision = self._precision(at, Sums.of(observed))
         covariance = np.linalg.inv(precision).astype(np.float64, copy=False)
         return Reading(counts, self.moves(at), covariance)
 
     def read(self, observed: Observed) -> "Read":
         """The likeliest counts of this prior."""
-        return self._read(_Sums.of(observed), np.zeros(len(self.spreads)))
+        return self._read(Sums.of(observed), np.zeros(len(self.spreads)))
 
-    def _read(self, sums: "_Sums", bends: FloatArray) -> "Read":
+    def _read(self, sums: Sums, bends: FloatArray) -> "Read":
         """The likeliest counts, from such bends on (Levenberg-Marquardt)."""
         counts, damping = self.counts(bends), _DAMPING
         badness = self._badness(bends, counts, sums)
@@ -209,11 +214,11 @@ class SmoothOdds:
         spread = float(np.linalg.slogdet(precision)[1]) + 2.0 * float(np.log(self.spreads).sum())
         return Read(self, bends, counts, -0.5 * (badness + spread))
 
-    def _badness(self, bends: FloatArray, counts: FloatArray, sums: "_Sums") -> float:
+    def _badness(self, bends: FloatArray, counts: FloatArray, sums: Sums) -> float:
         missed = (sums.values - sums.over(counts)) ** 2 / sums.variances
         return float(missed.sum() + ((bends / self.spreads) ** 2).sum())
 
-    def _pull(self, bends: FloatArray, counts: FloatArray, sums: "_Sums") -> FloatArray:
+    def _pull(self, bends: FloatArray, counts: FloatArray, sums: Sums) -> FloatArray:
         """Where counters would have the bends go, less what holds them back."""
         held = sums.told - sums.felt(counts[..., None])[..., 0]
         pooled, swing = _pooled_and_swing(counts)
@@ -224,7 +229,7 @@ class SmoothOdds:
             pull[:first] -= (pooled @ self.of_pooled) * (of_both.sum() / pooled.sum())
         return pull - bends / self.spreads**2
 
-    def _precision(self, counts: FloatArray, sums: "_Sums") -> FloatArray:
+    def _precision(self, counts: FloatArray, sums: Sums) -> FloatArray:
         """Of the bends, after the counters, at these counts: M'WM + 1 / spreads^2.
 
         M is what `moves` says, and its two labels have the same bends in them, each leaf's
@@ -232,9 +237,7 @@ class SmoothOdds:
         nothing is made but the sums over wider counters.
         """
         pooled, swing = _pooled_and_swing(counts)
-        of_pooled, of_odds, first = self.of_pooled, self.of_odds, self.of_pooled.shape[1]
-        if self.total_is_known:
-            of_pooled = of_pooled - pooled @ of_pooled / pooled.sum()
+        of_pooled, of_odds, first = self._shares(pooled), self.of_odds, self.of_pooled.shape[1]
         weighed = counts * sums.lone
         precision = np.empty((len(self.spreads), len(self.spreads)))
         own = np.sqrt((counts * weighed).sum(axis=0))[:, None] * of_pooled
@@ -262,50 +265,6 @@ class Read(NamedTuple):
     counts: FloatArray
     evidence: float
     """Its logarithm, up to what all priors have in common."""
-
-
-class _Sums(NamedTuple):
-    """Counters, each the sum of neighbouring leaves; all are label x counter."""
-
-    starts: IntArray
-    """The leaf that each begins at, with those of negatives and an end before all positives'."""
-    ends: IntArray
-    values: FloatArray
-    variances: FloatArray
-    told: FloatArray
-    """The sum of what they say over their variances, of all that a leaf is in: label x leaf."""
-    lone: FloatArray
-    """The precision of counters of one leaf, label x leaf."""
-    wide: FloatArray
-    """How all others add leaves up, over their standard deviations: label x counter x leaf."""
-
-    @classmethod
-    def of(cls, observed: Observed) -> "_Sums":
-        starts = observed.rows.argmax(axis=2)
-        ends = starts + np.count_nonzero(observed.rows, axis=2)
-        values, variances = observed.values, observed.variances
-        is_lone = (ends - starts == 1).all(axis=0)
-        one, more = np.flatnonzero(is_lone), np.flatnonzero(~is_lone)
-        wide = observed.rows[:, more] / np.sqrt(variances[:, more, None])
-        told = (values[:, None, more] / np.sqrt(variances[:, None, more]) @ wide)[:, 0]
-        lone = np.zeros_like(told)
-        at = (np.array([[0], [1]]), starts[:, one])
-        np.add.at(lone, at, 1.0 / variances[:, one])
-        np.add.at(told, at, values[:, one] / variances[:, one])
-        label = np.array([[0], [lone.shape[1] + 1]])
-        return cls(starts + label, ends + label, values, variances, told, lone, wide)
-
-    def over(self, leaves: FloatArray) -> FloatArray:
-        """What counters have of something per leaf, label x leaf."""
-        below = np.zeros((2, leaves.shape[1] + 1))
-        np.cumsum(leaves, axis=1, out=below[:, 1:])
-        over: FloatArray = below.take(self.ends) - below.take(self.starts)
-        return over
-
-    def felt(self, leaves: FloatArray) -> FloatArray:
-        """As `told`, if counters said what they have of leaves: label x leaf x more."""
-        among: FloatArray = self.wide.swapaxes(1, 2) @ (self.wide @ leaves)
-        return among + self.lone[..., None] * leaves
 
 
 def _pooled_and_swing(counts: FloatArray) -> FloatArray:
@@ -337,11 +296,12 @@ def table_covariance(
     K - H T - T H' + T, where K = J C J' and H = K F. Without `table`, K.
     """
     moves = reading.moves.reshape(-1, reading.moves.shape[-1])
-    half = 0.5 * reading.covariance @ moves.T
+    half = 0.5 * moves.T
     if table is not None:
-        felt = _Sums.of(observed).felt(reading.moves).reshape(moves.shape)
-        response, flat = reading.covariance @ felt.T, table.ravel()
-        half -= response * flat - np.outer(response @ flat, flat / flat.sum())
+        felt, flat = Sums.of(observed).felt(reading.moves).reshape(moves.shape).T, table.ravel()
+        half -= felt * flat - np.outer(felt @ flat, flat / flat.sum())
+    half = reading.covariance @ half
+    if table is not None:
         # T is the counts on the diagonal less an outer product, which goes along with the rest.
         moves, half = np.column_stack([moves, flat]), np.vstack([half, -0.5 * flat / flat.sum()])
     one_side = moves @ half
