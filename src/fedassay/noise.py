@@ -183,8 +183,9 @@ class DenseNoise:
         [2.0, 1.0, 2.0, 1.0]
         """
         starts = np.append(0, np.cumsum(sizes)[:-1])
-        both = np.append(starts, starts + len(self.covariance) // 2)
-        summed = np.add.reduceat(np.add.reduceat(self.covariance, both, axis=0), both, axis=1)
+        both, of_both = np.append(starts, starts + len(self.covariance) // 2), np.tile(sizes, 2)
+        once = _rows_summed(self.covariance, both, of_both)
+        summed = _rows_summed(np.ascontiguousarray(once.T), both, of_both)
         table = None if self.table is None else np.add.reduceat(self.table, starts, axis=1)
         return DenseNoise(summed, table, self.local_epsilon, self.is_smoothed)
 
@@ -322,6 +323,15 @@ class PartNoise:
     def reports_for(self, growth: float) -> float:
         """As for the leaves."""
         return self.leaves.reports_for(growth)
+
+
+def _rows_summed(matrix: FloatArray, starts: IntArray, sizes: IntArray) -> FloatArray:
+    """Sums of so many neighbouring rows from each start; most are often single, and copied."""
+    summed: FloatArray = matrix[starts]
+    for place in np.flatnonzero(sizes > 1).tolist():
+        start = int(starts[place])
+        matrix[start : start + int(sizes[place])].sum(axis=0, out=summed[place])
+    return summed
 
 
 def _table_variance(table: FloatArray | None, weights: FloatArray) -> float:

@@ -296,15 +296,16 @@ def table_covariance(
     K - H T - T H' + T, where K = J C J' and H = K F. Without `table`, K.
     """
     moves = reading.moves.reshape(-1, reading.moves.shape[-1])
-    half = 0.5 * moves.T
+    half = 0.5 * moves
     if table is not None:
-        felt, flat = Sums.of(observed).felt(reading.moves).reshape(moves.shape).T, table.ravel()
-        half -= felt * flat - np.outer(felt @ flat, flat / flat.sum())
-    half = reading.covariance @ half
+        felt, flat = Sums.of(observed).felt(reading.moves).reshape(moves.shape), table.ravel()
+        half -= flat[:, None] * (felt - flat @ felt / flat.sum())
+    half = half @ reading.covariance
     if table is not None:
         # T is the counts on the diagonal less an outer product, which goes along with the rest.
-        moves, half = np.column_stack([moves, flat]), np.vstack([half, -0.5 * flat / flat.sum()])
-    one_side = moves @ half
+        moves = np.column_stack([moves, flat])
+        half = np.column_stack([half, -0.5 * flat / flat.sum()])
+    one_side = half @ moves.T
     against: FloatArray = one_side + one_side.T
     if table is not None:
         against[np.diag_indices(len(flat))] += flat
