@@ -362,10 +362,15 @@ def _score_odds(edges: FloatArray, ranks: FloatArray) -> tuple[FloatArray, Float
 
 
 def _intercept(pooled: FloatArray, odds: FloatArray, positives: float) -> float:
-    """What is to be added to log-odds for so many positives."""
-    low, high = -60.0, 60.0
+    """What is to be added to log-odds for so many positives: Newton's steps, or halvings."""
+    low, high, at = -60.0, 60.0, 0.0
     for _ in range(60):
-        middle = 0.5 * (low + high)
-        too_few = pooled @ (1.0 / (1.0 + np.exp(-odds - middle))) < positives
-        low, high = (middle, high) if too_few else (low, middle)
-    return 0.5 * (low + high)
+        share = 1.0 / (1.0 + np.exp(-odds - at))
+        over = float(pooled @ share) - positives
+        low, high = (low, at) if over >= 0.0 else (at, high)
+        slope = float(pooled @ (share * (1.0 - share)))
+        step = over / slope if slope > 0.0 else high - low
+        if abs(step) < 1e-14:
+            break
+        at = at - step if low < at - step < high else 0.5 * (low + high)
+    return at
