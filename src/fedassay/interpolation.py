@@ -3,8 +3,6 @@
 The cubic says what lies inside a bucket, if scores are smooth.
 """
 
-from typing import overload
-
 import numpy as np
 
 from fedassay.examples import FloatArray
@@ -72,22 +70,9 @@ def nearest_rising(values: FloatArray) -> FloatArray:
     return np.repeat(means, sizes)
 
 
-@overload
-def cubic(part: float, rise: float, start: float, end: float) -> float: ...
-
-
-@overload
 def cubic(
     part: float | FloatArray, rise: FloatArray, start: FloatArray, end: FloatArray
-) -> FloatArray: ...
-
-
-def cubic(
-    part: float | FloatArray,
-    rise: float | FloatArray,
-    start: float | FloatArray,
-    end: float | FloatArray,
-) -> float | FloatArray:
+) -> FloatArray:
     """Hermite cubic from 0 to `rise`, with end slopes per unit of `part`."""
     square, cube = part * part, part * part * part
     return (

@@ -84,12 +84,11 @@ def _part_above(histogram: ScoreHistogram, labels: FloatArray, bucket: int, want
     if not histogram.smooth:
         return wanted / whole
     width = histogram.widths[bucket]
-    # A sum of cubics is a cubic; of plain numbers, because halvings are many.
-    start, end = (width * labels @ histogram.slopes[:, bucket : bucket + 2]).tolist()
+    start, end = histogram.slopes[:, bucket] * width, histogram.slopes[:, bucket + 1] * width
     low, high = 0.0, 1.0
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
-        held = whole - cubic(1.0 - middle, whole, start, end)
+        held = whole - float(labels @ cubic(1.0 - middle, counts, start, end))
         low, high = (middle, high) if held < wanted else (low, middle)
     return 0.5 * (low + high)
 
