@@ -81,7 +81,7 @@ def exact_metrics(
     above_p, above_n = P - below_p + p, N - below_n + n
     with np.errstate(invalid="ignore"):
         at_each = np.where(p > 0, p * above_p / (above_p + above_n), 0.0)
-    brier, log_loss = (rows.losses * counts).sum(axis=(1, 2)) / (N + P)
+    brier, log_loss = rows.losses.reshape(2, -1) @ np.append(n, p) / (N + P)
     values = {
         "roc_auc": p @ (below_n - n / 2.0) / (P * N),
         "average_precision": at_each.sum() / P,
@@ -116,7 +116,10 @@ def _regressions(rows: SortedRows) -> tuple[LogisticModel, ...]:
 
 def _weak_calibration(rows: SortedRows, counts: FloatArray) -> dict[str, float]:
     """The logistic regressions of labels on log-odds: an offset, and a line; NaN without one."""
-    fits = [model.fit(rows.odds, counts) for model in _regressions(rows)]
+    # Of rows drawn again a third is not there.
+    there = np.flatnonzero(counts.any(axis=0))
+    odds, held = rows.odds[there], counts[:, there]
+    fits = [model.fit(odds, held) for model in _regressions(rows)]
     found = [
         [nan, nan] if isinstance(fit, NotEnoughData) else list(map(float, fit.parameters))
         for fit in fits

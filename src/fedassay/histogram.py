@@ -170,10 +170,7 @@ class ScoreHistogram:
         Between spikes a well-behaved distribution is smooth (`def:wellbehaved`); what
         lies in a spike may sit anywhere in its bucket.
         """
-        padded = np.zeros((2, self.buckets + 2))
-        padded[:, 1:-1] = np.maximum(self.counts, 0.0) / self.widths
-        expected = 2.0 * np.maximum(padded[:, :-2], padded[:, 2:]) * self.widths
-        return np.maximum(self.counts - expected, 0.0)
+        return spikes_of(self.counts, self.widths)
 
     @cached_property
     def is_narrow(self) -> npt.NDArray[np.bool_]:
@@ -195,8 +192,7 @@ class ScoreHistogram:
         Fewer than eight of a class may have met by chance, unless rows are so few that nobody else
         would be there.
         """
-        least = np.where(self.total * self.widths < _NOBODY, 1.0, FEWEST_TIED)
-        return np.where(self.is_narrow & (self.spikes >= least), self.spikes, 0.0)
+        return ties_of(self.spikes, self.total * self.widths, self.is_narrow)
 
     def below(self, threshold: float) -> tuple[FloatArray, int, float]:
         """Interpolated counts at or below a threshold, its bucket, and how far into it.
@@ -271,8 +267,10 @@ class ScoreHistogram:
         Least squares on the cumulative counts, so prefix sums move little. It is biased
         where noise was large: the metrics do not use it. Exact counts come back as they are.
         """
-        if self.noise.is_zero:
-            return self
+        return self if self.noise.is_zero else self._rising
+
+    @cached_property
+    def _rising(self) -> "ScoreHistogram":
         rows = [
             np.diff(np.clip(nearest_rising(row[1:]), 0.0, None), prepend=0.0)
             for row in self.cumulative
@@ -327,6 +325,28 @@ class ScoreHistogram:
             by_width = np.searchsorted(self.edges, furthest, side="right") - 1
             kept.append(max(here + 1, int(min(by_depth, by_width))))
         return self.merge(np.array(kept))
+
+
+def spikes_of(counts: FloatArray, widths: FloatArray) -> FloatArray:
+    """The spikes of one histogram or of several on the same edges, ... x bucket.
+
+    >>> spikes_of(np.array([[1.0, 9.0, 1.0]]), np.ones(3)).tolist()
+    [[0.0, 7.0, 0.0]]
+    """
+    padded = np.zeros((*counts.shape[:-1], counts.shape[-1] + 2))
+    padded[..., 1:-1] = np.maximum(counts, 0.0) / widths
+    expected = 2.0 * np.maximum(padded[..., :-2], padded[..., 2:]) * widths
+    return np.maximum(counts - expected, 0.0)
+
+
+def ties_of(spikes: FloatArray, evenly: FloatArray, is_narrow: npt.NDArray[np.bool_]) -> FloatArray:
+    """Those spikes, ... x bucket, that are ties; `evenly` many rows would be in each if all were.
+
+    >>> ties_of(np.array([7.0, 9.0, 9.0]), np.ones(3), np.array([True, True, False])).tolist()
+    [0.0, 9.0, 0.0]
+    """
+    least = np.where(evenly < _NOBODY, 1.0, FEWEST_TIED)
+    return np.where(is_narrow & (spikes >= least), spikes, 0.0)
 
 
 def require_histogram(histogram: object) -> None:

@@ -13,6 +13,9 @@ import numpy as np
 from fedassay.examples import FloatArray, IntArray
 from fedassay.hierarchy import Hierarchy
 
+# Of so many sums one is of more than one row: then it is quicker to copy all others.
+_MOSTLY = 8
+
 
 class NoiseModel(Protocol):
     """What is known about the error of every cell's count."""
@@ -183,8 +186,8 @@ class DenseNoise:
         [2.0, 1.0, 2.0, 1.0]
         """
         starts = np.append(0, np.cumsum(sizes)[:-1])
-        both = np.append(starts, starts + len(self.covariance) // 2)
-        summed = np.add.reduceat(np.add.reduceat(self.covariance, both, axis=0), both, axis=1)
+        both, of_both = np.append(starts, starts + len(self.covariance) // 2), np.tile(sizes, 2)
+        summed = _summed(_summed(self.covariance, both, of_both, 0), both, of_both, 1)
         table = None if self.table is None else np.add.reduceat(self.table, starts, axis=1)
         return DenseNoise(summed, table, self.local_epsilon, self.is_smoothed)
 
@@ -322,6 +325,24 @@ class PartNoise:
     def reports_for(self, growth: float) -> float:
         """As for the leaves."""
         return self.leaves.reports_for(growth)
+
+
+def _summed(matrix: FloatArray, starts: IntArray, sizes: IntArray, axis: int) -> FloatArray:
+    """As `np.add.reduceat`, to the last bit; where most rows, or columns, are single, by copying.
+
+    Bits matter: noise that is drawn again for a covariance of another rounding is another draw.
+    """
+    places = np.flatnonzero(sizes > 1).tolist()
+    if _MOSTLY * len(places) > len(sizes):
+        return np.add.reduceat(matrix, starts, axis=axis)
+    summed = matrix.take(starts, axis=axis)
+    for place in places:
+        of = slice(int(starts[place]), int(starts[place] + sizes[place]))
+        if axis == 0:
+            summed[place] = np.add.reduceat(matrix[of], [0], axis=0)[0]
+        else:
+            summed[:, place] = np.add.reduceat(matrix[:, of], [0], axis=1)[:, 0]
+    return summed
 
 
 def _table_variance(table: FloatArray | None, weights: FloatArray) -> float:

@@ -6,10 +6,11 @@ naive prefix sums (`prefix_leaves`).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from fedassay.examples import FloatArray
+from fedassay.examples import FloatArray, IntArray
 from fedassay.hierarchy import Hierarchy
 
 
@@ -67,6 +68,56 @@ class Observed:
             np.concatenate([level.values for level in levels], axis=1),
             np.concatenate([level.variances for level in levels], axis=1),
         )
+
+
+class Sums(NamedTuple):
+    """Counters, each the sum of neighbouring leaves; all are label x counter."""
+
+    starts: IntArray
+    """The leaf that each begins at, with those of negatives and an end before all positives'."""
+    ends: IntArray
+    values: FloatArray
+    variances: FloatArray
+    told: FloatArray
+    """The sum of what they say over their variances, of all that a leaf is in: label x leaf."""
+    lone: FloatArray
+    """The precision of counters of one leaf, label x leaf."""
+    wide: FloatArray
+    """How all others add leaves up, over their standard deviations: label x counter x leaf."""
+
+    @classmethod
+    def of(cls, observed: Observed) -> "Sums":
+        """All counters of a level, or of several that were joined.
+
+        >>> one = Observed(np.ones((2, 1, 2)), np.full((2, 1), 6.0), np.full((2, 1), 2.0))
+        >>> Sums.of(one).told.round(9).tolist()
+        [[3.0, 3.0], [3.0, 3.0]]
+        """
+        starts = observed.rows.argmax(axis=2)
+        ends = starts + np.count_nonzero(observed.rows, axis=2)
+        values, variances = observed.values, observed.variances
+        is_lone = (ends - starts == 1).all(axis=0)
+        one, more = np.flatnonzero(is_lone), np.flatnonzero(~is_lone)
+        wide = observed.rows[:, more] / np.sqrt(variances[:, more, None])
+        told = (values[:, None, more] / np.sqrt(variances[:, None, more]) @ wide)[:, 0]
+        lone = np.zeros_like(told)
+        at = (np.array([[0], [1]]), starts[:, one])
+        np.add.at(lone, at, 1.0 / variances[:, one])
+        np.add.at(told, at, values[:, one] / variances[:, one])
+        label = np.array([[0], [lone.shape[1] + 1]])
+        return cls(starts + label, ends + label, values, variances, told, lone, wide)
+
+    def over(self, leaves: FloatArray) -> FloatArray:
+        """What counters have of something per leaf, label x leaf."""
+        below = np.zeros((2, leaves.shape[1] + 1))
+        np.cumsum(leaves, axis=1, out=below[:, 1:])
+        over: FloatArray = below.take(self.ends) - below.take(self.starts)
+        return over
+
+    def felt(self, leaves: FloatArray) -> FloatArray:
+        """As `told`, if counters said what they have of leaves: label x leaf x more."""
+        among: FloatArray = self.wide.swapaxes(1, 2) @ (self.wide @ leaves)
+        return among + self.lone[..., None] * leaves
 
 
 def fit_leaves(

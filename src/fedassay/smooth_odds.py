@@ -15,7 +15,7 @@ import numpy as np
 
 from fedassay.examples import FloatArray, IntArray
 from fedassay.interpolation import cubic, monotone_slopes
-from fedassay.reconcile import Observed
+from fedassay.reconcile import Observed, Sums
 
 # Pooled counts are free between so many quantiles, and in so many halves of the outermost.
 _MARKS, _TAILS = 16, 3
@@ -128,29 +128,37 @@ class SmoothOdds:
     def counts(self, bends: FloatArray) -> FloatArray:
         """Label x leaf."""
         first = self.of_pooled.shape[1]
-        pooled = self.pooled * np.exp(np.clip(self.of_pooled @ bends[:first], -30.0, 30.0))
+        pooled = self.pooled * np.exp(_within(self.of_pooled @ bends[:first], 30.0))
         if self.total_is_known:
             pooled *= self.pooled.sum() / pooled.sum()
-        odds = np.clip(self.odds + self.of_odds @ bends[first:], -50.0, 50.0)
+        odds = _within(self.odds + self.of_odds @ bends[first:], 50.0)
         positive = 1.0 / (1.0 + np.exp(-odds))
-        return np.stack([pooled * (1.0 - positive), pooled * positive])
+        counts = np.empty((2, len(pooled)))
+        np.multiply(pooled, 1.0 - positive, out=counts[0])
+        np.multiply(pooled, positive, out=counts[1])
+        return counts
 
     def moves(self, counts: FloatArray) -> FloatArray:
         """How counts move with every bend, at these counts: label x leaf x bend."""
         pooled = np.maximum(counts.sum(axis=0), 1e-300)
-        of_pooled = self.of_pooled
-        if self.total_is_known:
-            of_pooled = of_pooled - pooled @ of_pooled / pooled.sum()
+        of_pooled = self._shares(pooled)
         swing = (counts[0] * counts[1] / pooled)[:, None] * self.of_odds
         rows = zip(counts, (-swing, swing), strict=True)
         return np.stack([np.hstack([row[:, None] * of_pooled, swung]) for row, swung in rows])
+
+    def _shares(self, pooled: FloatArray) -> FloatArray:
+        """Bends of the pooled counts' logarithm, which leave a total that is known as it is."""
+        of_pooled = self.of_pooled
+        if self.total_is_known:
+            of_pooled = of_pooled - pooled @ of_pooled / pooled.sum()
+        return of_pooled
 
     def likeliest(self, observed: Observed) -> Reading:
         """The reading of the prior that has most evidence: as smooth as is usual, or rougher.
 
         Of scores that bend three times as far as is usual, intervals are still to hold.
         """
-        sums, bends, reads = _Sums.of(observed), np.zeros(len(self.spreads)), []
+        sums, bends, reads = Sums.of(observed), np.zeros(len(self.spreads)), []
         for pooled, odds in _SIZES:
             if self.is_lumpy and pooled > 1.0:
                 continue
@@ -173,44 +181,80 @@ class SmoothOdds:
         guess = self.counts(np.zeros(len(self.spreads)))
         rates = counts.sum(axis=1) / counts.sum()
         guess[:, self.towers] = np.outer(rates, counts[:, self.towers].sum(axis=0))
-        moves = self.moves(0.5 * (counts + guess))
-        seen = _Sums.of(observed).over(moves)
-        precision = _precision(self.spreads, seen, observed.variances)
+        at = 0.5 * (counts + guess)
+        precision = self._precision(at, Sums.of(observed))
         covariance = np.linalg.inv(precision).astype(np.float64, copy=False)
-        return Reading(counts, moves, covariance)
+        return Reading(counts, self.moves(at), covariance)
 
     def read(self, observed: Observed) -> "Read":
         """The likeliest counts of this prior."""
-        return self._read(_Sums.of(observed), np.zeros(len(self.spreads)))
+        return self._read(Sums.of(observed), np.zeros(len(self.spreads)))
 
-    def _read(self, sums: "_Sums", bends: FloatArray) -> "Read":
+    def _read(self, sums: Sums, bends: FloatArray) -> "Read":
         """The likeliest counts, from such bends on (Levenberg-Marquardt)."""
         counts, damping = self.counts(bends), _DAMPING
         badness = self._badness(bends, counts, sums)
         for _ in range(_MOST_STEPS):
-            seen = sums.over(self.moves(counts))
-            precision = _precision(self.spreads, seen, sums.variances)
-            missed = (sums.values - sums.over(counts)) / sums.variances
-            pull = np.einsum("lc,lcb->b", missed, seen) - bends / self.spreads**2
-            if float(pull @ np.linalg.solve(precision, pull)) < _SETTLED:
+            precision, pull = self._precision(counts, sums), self._pull(bends, counts, sums)
+            step = _damped(precision, pull, damping)
+            # Undamped it is at least as long: most steps are plainly too long to stop at.
+            if pull @ step < _SETTLED and pull @ np.linalg.solve(precision, pull) < _SETTLED:
                 break
             while True:
-                damped = precision + damping * np.diag(np.diag(precision))
-                tried = bends + np.linalg.solve(damped, pull)
+                tried = bends + step
                 reached = self.counts(tried)
                 found = self._badness(tried, reached, sums)
                 if found <= badness or damping > _STUCK:
                     break
                 damping *= 4.0
+                step = _damped(precision, pull, damping)
             if found > badness:
                 break
             bends, counts, badness, damping = tried, reached, found, damping / 10.0
         spread = float(np.linalg.slogdet(precision)[1]) + 2.0 * float(np.log(self.spreads).sum())
         return Read(self, bends, counts, -0.5 * (badness + spread))
 
-    def _badness(self, bends: FloatArray, counts: FloatArray, sums: "_Sums") -> float:
+    def _badness(self, bends: FloatArray, counts: FloatArray, sums: Sums) -> float:
         missed = (sums.values - sums.over(counts)) ** 2 / sums.variances
         return float(missed.sum() + ((bends / self.spreads) ** 2).sum())
+
+    def _pull(self, bends: FloatArray, counts: FloatArray, sums: Sums) -> FloatArray:
+        """Where counters would have the bends go, less what holds them back."""
+        held = sums.told - sums.felt(counts[..., None])[..., 0]
+        pooled, swing = _pooled_and_swing(counts)
+        of_both = (counts * held).sum(axis=0)
+        pull = np.append(self.of_pooled.T @ of_both, self.of_odds.T @ (swing * (held[1] - held[0])))
+        if self.total_is_known:
+            first = self.of_pooled.shape[1]
+            pull[:first] -= (pooled @ self.of_pooled) * (of_both.sum() / pooled.sum())
+        return pull - bends / self.spreads**2
+
+    def _precision(self, counts: FloatArray, sums: Sums) -> FloatArray:
+        """Of the bends, after the counters, at these counts: M'WM + 1 / spreads^2.
+
+        M is what `moves` says, and its two labels have the same bends in them, each leaf's
+        times a number. So counters of one leaf need no product for each label, and of M itself
+        nothing is made but the sums over wider counters.
+        """
+        pooled, swing = _pooled_and_swing(counts)
+        of_pooled, of_odds, first = self._shares(pooled), self.of_odds, self.of_pooled.shape[1]
+        weighed = counts * sums.lone
+        precision = np.empty((len(self.spreads), len(self.spreads)))
+        own = np.sqrt((counts * weighed).sum(axis=0))[:, None] * of_pooled
+        precision[:first, :first] = own.T @ own
+        crossed = of_pooled.T @ ((swing * (weighed[1] - weighed[0]))[:, None] * of_odds)
+        precision[:first, first:], precision[first:, :first] = crossed, crossed.T
+        own = (swing * np.sqrt(sums.lone.sum(axis=0)))[:, None] * of_odds
+        precision[first:, first:] = own.T @ own
+        swings = np.stack([-swing, swing])
+        seen = [
+            (sums.wide * moved[:, None]).reshape(-1, len(swing)) @ of_bends
+            for moved, of_bends in ((counts, of_pooled), (swings, of_odds))
+        ]
+        wide = np.hstack(seen)
+        precision += wide.T @ wide
+        precision[np.diag_indices(len(self.spreads))] += 1.0 / self.spreads**2
+        return precision
 
 
 class Read(NamedTuple):
@@ -223,35 +267,22 @@ class Read(NamedTuple):
     """Its logarithm, up to what all priors have in common."""
 
 
-class _Sums(NamedTuple):
-    """Counters, each the sum of neighbouring leaves; all are label x counter."""
-
-    starts: IntArray
-    ends: IntArray
-    values: FloatArray
-    variances: FloatArray
-
-    @classmethod
-    def of(cls, observed: Observed) -> "_Sums":
-        starts = observed.rows.argmax(axis=2)
-        ends = starts + np.count_nonzero(observed.rows, axis=2)
-        return cls(starts, ends, observed.values, observed.variances)
-
-    def over(self, leaves: FloatArray) -> FloatArray:
-        """What counters have of something per leaf: label x leaf, or label x leaf x more."""
-        below = np.zeros((2, leaves.shape[1] + 1, *leaves.shape[2:]))
-        np.cumsum(leaves, axis=1, out=below[:, 1:])
-        labels = np.array([[0], [1]])
-        over: FloatArray = below[labels, self.ends] - below[labels, self.starts]
-        return over
+def _pooled_and_swing(counts: FloatArray) -> FloatArray:
+    """All of a leaf's counts, and how many cross over as its log-odds rise by 1."""
+    pooled = np.maximum(counts.sum(axis=0), 1e-300)
+    return np.stack([pooled, counts[0] * counts[1] / pooled])
 
 
-def _precision(spreads: FloatArray, seen: FloatArray, variances: FloatArray) -> FloatArray:
-    """Of the bends, after counters that move so with them (label x counter x bend)."""
-    flat = seen.reshape(-1, seen.shape[-1])
-    precision: FloatArray = flat.T @ (flat / variances.reshape(-1, 1))
-    precision[np.diag_indices(len(spreads))] += 1.0 / spreads**2
-    return precision
+def _within(values: FloatArray, most: float) -> FloatArray:
+    """Neither above nor below so much: `np.clip` takes longer than all else of short rows."""
+    return np.minimum(np.maximum(values, -most), most)
+
+
+def _damped(precision: FloatArray, pull: FloatArray, damping: float) -> FloatArray:
+    """The step that a pull makes, shortened as Marquardt has it."""
+    damped, place = precision.copy(), np.arange(len(precision))
+    damped[place, place] *= 1.0 + damping
+    return np.linalg.solve(damped, pull).astype(np.float64, copy=False)
 
 
 def table_covariance(
@@ -265,17 +296,19 @@ def table_covariance(
     K - H T - T H' + T, where K = J C J' and H = K F. Without `table`, K.
     """
     moves = reading.moves.reshape(-1, reading.moves.shape[-1])
-    half = 0.5 * reading.covariance @ moves.T
+    half = 0.5 * moves
     if table is not None:
-        seen = _Sums.of(observed).over(reading.moves)
-        felt = (seen / observed.variances[..., None]).swapaxes(1, 2) @ observed.rows
-        response, flat = reading.covariance @ np.hstack([felt[0], felt[1]]), table.ravel()
-        half -= response * flat - np.outer(response @ flat, flat / flat.sum())
-    one_side = moves @ half
+        felt, flat = Sums.of(observed).felt(reading.moves).reshape(moves.shape), table.ravel()
+        half -= flat[:, None] * (felt - flat @ felt / flat.sum())
+    half = half @ reading.covariance
+    if table is not None:
+        # T is the counts on the diagonal less an outer product, which goes along with the rest.
+        moves = np.column_stack([moves, flat])
+        half = np.column_stack([half, -0.5 * flat / flat.sum()])
+    one_side = half @ moves.T
     against: FloatArray = one_side + one_side.T
     if table is not None:
         against[np.diag_indices(len(flat))] += flat
-        against -= np.outer(flat, flat / flat.sum())
     return against
 
 
@@ -329,10 +362,15 @@ def _score_odds(edges: FloatArray, ranks: FloatArray) -> tuple[FloatArray, Float
 
 
 def _intercept(pooled: FloatArray, odds: FloatArray, positives: float) -> float:
-    """What is to be added to log-odds for so many positives."""
-    low, high = -60.0, 60.0
+    """What is to be added to log-odds for so many positives: Newton's steps, or halvings."""
+    low, high, at = -60.0, 60.0, 0.0
     for _ in range(60):
-        middle = 0.5 * (low + high)
-        too_few = pooled @ (1.0 / (1.0 + np.exp(-odds - middle))) < positives
-        low, high = (middle, high) if too_few else (low, middle)
-    return 0.5 * (low + high)
+        share = 1.0 / (1.0 + np.exp(-odds - at))
+        over = float(pooled @ share) - positives
+        low, high = (low, at) if over >= 0.0 else (at, high)
+        slope = float(pooled @ (share * (1.0 - share)))
+        step = over / slope if slope > 0.0 else high - low
+        if abs(step) < 1e-14:
+            break
+        at = at - step if low < at - step < high else 0.5 * (low + high)
+    return at

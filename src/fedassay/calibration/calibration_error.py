@@ -7,7 +7,7 @@ import numpy as np
 from fedassay.calibration.bins import Bins, BinTable, bin_table
 from fedassay.calibration.calibrator import Calibrator
 from fedassay.calibration.gap_intervals import LargestSize, SumOfSizes, folded_mean
-from fedassay.estimate import Estimate
+from fedassay.estimate import Estimate, NotEnoughData
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram, require_histogram
 from fedassay.metrics.delta_method import why_undefined
@@ -40,6 +40,20 @@ def ece(
     table = bin_table(histogram, bins=bins, strategy=strategy, calibrator=calibrator)
     sizes, slopes = _sizes(table, debiased=debiased)
     return _sum_of_sizes(table, sizes, slopes)
+
+
+def ece_value(histogram: ScoreHistogram) -> float | NotEnoughData:
+    """The value of the debiased `ece` without its errors, where very many are drawn.
+
+    >>> h = ScoreHistogram.from_scores([0, 1] * 50, [0.25, 0.75] * 50)
+    >>> ece_value(h) == ece(h).value
+    True
+    """
+    undefined = why_undefined(histogram, np.ones_like(histogram.counts), "examples")
+    if undefined is not None:
+        return undefined
+    sizes, _ = _sizes(bin_table(histogram), debiased=True)
+    return float(sizes.sum())
 
 
 def ece_gradient(histogram: ScoreHistogram) -> FloatArray:
@@ -100,11 +114,11 @@ def signed_gap(histogram: ScoreHistogram, *, calibrator: Calibrator | None = Non
 
 def _sizes(table: BinTable, *, debiased: bool) -> tuple[FloatArray, FloatArray]:
     """Every gap's absolute size, and how it moves with the gap."""
-    gaps, variance = table.gaps, table.gap_variance
-    if is_smoothed(table.histogram.noise):
-        variance = table.gap_sampling
+    gaps = table.gaps
     if not debiased:
         return np.abs(gaps), np.sign(gaps)
+    smoothed = is_smoothed(table.histogram.noise)
+    variance = table.gap_sampling if smoothed else table.gap_variance
     return debiased_sizes(gaps, variance, np.maximum(table.mass, 0.0))
 
 

@@ -15,9 +15,10 @@ from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.range_noise import CLEAR, FEW, cell_noise_sd
 
-# So many spikes apart from each other are tied scores: one alone may be a narrow hump.
-_LATTICE = 3
-_APART = 0.9
+LATTICE = 3
+"""So many spikes apart from each other are tied scores: one alone may be a narrow hump."""
+APART = 0.9
+"""So much of a spike is more than its neighbours explain."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +66,7 @@ def lattice(histogram: ScoreHistogram) -> Lattice:
     is_clear = counts.sum(axis=0) >= FEW + CLEAR * noise_sd * sqrt(2.0)
     is_tied = is_clear & (tied.sum(axis=0) > 0.5 * counts.sum(axis=0))
     telling = int((is_clear & (histogram.is_narrow | is_tied)).sum())
-    if is_tied.sum() < _LATTICE:
+    if is_tied.sum() < LATTICE:
         return Lattice(tied, 0.0, 0.0)
     middles = 0.5 * (histogram.edges[:-1] + histogram.edges[1:])[is_tied]
     return Lattice(tied, float(is_tied.sum()) / telling, float(np.median(np.diff(middles))))
@@ -82,9 +83,9 @@ def _apart(histogram: ScoreHistogram, noise_sd: float) -> FloatArray:
     beside = np.zeros(len(density) + 2)
     beside[1:-1] = density
     expected = 2.0 * np.maximum(beside[:-2], beside[2:]) * histogram.widths
-    is_apart = expected <= (1.0 - _APART) * total
+    is_apart = expected <= (1.0 - APART) * total
     is_apart &= total >= FEW + CLEAR * noise_sd * sqrt(2.0)
     is_apart[[0, -1]] = False
-    if is_apart.sum() < _LATTICE:
+    if is_apart.sum() < LATTICE:
         return np.zeros_like(counts)
     return np.where(is_apart, counts, 0.0)

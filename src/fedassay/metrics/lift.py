@@ -1,5 +1,6 @@
 """Gain and lift: what acting on the highest scores finds, beside acting at random."""
 
+from functools import lru_cache
 from math import sqrt
 from statistics import fmean
 
@@ -35,7 +36,9 @@ def gain(histogram: ScoreHistogram, share: float) -> Estimate:
     return beyond_cells(histogram, lambda counted: _gain(counted, share))
 
 
+@lru_cache(maxsize=4)
 def _gain(histogram: ScoreHistogram, share: float) -> Estimate:
+    """The last answers are kept, because lift asks for them after gain."""
     undefined = why_one_class(histogram)
     if undefined is not None:
         return undefined

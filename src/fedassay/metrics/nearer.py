@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 from math import hypot, sqrt
 
 from fedassay.estimate import Estimate
@@ -45,10 +46,23 @@ def beyond_cells(
     >>> beyond_cells(h, prevalence) == prevalence(h)  # no smoothed counts
     True
     """
-    found, noise = figure(histogram), histogram.counted_cells.noise
-    if histogram.cells is None or not isinstance(noise, DenseNoise) or not noise.is_smoothed:
+    found, cells = figure(histogram), _unsmoothed_cells(histogram)
+    if cells is None:
         return found
-    unsmoothed = replace(noise, is_smoothed=False)
-    hidden = figure(replace(histogram.counted_cells, noise=unsmoothed)).binning_sd
+    hidden = figure(cells).binning_sd
     spare = sqrt(max(hidden**2 - found.noise_sd**2, 0.0))
     return replace(found, binning_sd=max(found.binning_sd, spare))
+
+
+@lru_cache(maxsize=2)
+def _unsmoothed_cells(histogram: ScoreHistogram) -> ScoreHistogram | None:
+    """Cells read as if counts had not been smoothed; None where they were not.
+
+    The last ones are kept, with all that one figure after the other finds out about them.
+    """
+    if histogram.cells is None:
+        return None
+    cells = histogram.counted_cells
+    if not isinstance(cells.noise, DenseNoise) or not cells.noise.is_smoothed:
+        return None
+    return replace(cells, noise=replace(cells.noise, is_smoothed=False))

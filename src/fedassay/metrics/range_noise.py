@@ -80,6 +80,7 @@ def _below(noise: NoiseModel, label: int, buckets: int) -> FloatArray:
     return noise.covariances(weights)
 
 
+@lru_cache(maxsize=8)
 def cell_noise_sd(histogram: ScoreHistogram) -> float:
     """The root mean square noise of single counts; signs take turns, so that sums cancel.
 

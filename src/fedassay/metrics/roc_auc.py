@@ -18,6 +18,7 @@ from fedassay.metrics.delta_method import (
     weighted_sum,
     why_one_class,
 )
+from fedassay.metrics.many_spans import many_possible_pairs, spikes_and_ties
 from fedassay.metrics.spans import possible_pairs
 
 # In a bucket, the cumulative count at part t is a cubic in t, linear in (slope at the start,
@@ -138,9 +139,8 @@ def binning_sds(histograms: Sequence[ScoreHistogram], areas: FloatArray) -> Floa
     >>> binning_sds([h], np.array([1.0])).tolist() < [0.2]
     True
     """
-    counts, ties = (
-        np.stack([getattr(each, name) for each in histograms]) for name in ("counts", "ties")
-    )
+    counts = np.stack([each.counts for each in histograms])
+    spikes, ties = spikes_and_ties(histograms, counts)
     totals = np.stack([each.cumulative[:, -1] for each in histograms])
     pairs = np.where(totals > SPECK, totals, 1.0).prod(axis=1)
     (n, p), (tied_n, tied_p) = counts.swapaxes(0, 1), ties.swapaxes(0, 1)
@@ -155,7 +155,11 @@ def binning_sds(histograms: Sequence[ScoreHistogram], areas: FloatArray) -> Floa
     before = halved[:, 0].cumsum(axis=1) - halved[:, 0]
     within = pairs_within(widths, halved, smooth=whole.smooth).sum(axis=1)
     coarse = (np.einsum("mb,mb->m", halved[:, 1], before) + within) / pairs
-    possible = np.array([possible_pairs(each) for each in histograms]) / pairs / REACH
+    if len(histograms) > 1 and all(each.noise.is_zero for each in histograms):
+        most = many_possible_pairs(histograms[0], counts, spikes, ties)
+    else:
+        most = np.array([possible_pairs(each) for each in histograms])
+    possible = most / pairs / REACH
     # Of few buckets even likeness says little: the third power of the pairs that are open.
     open_pairs = 0.5 * np.maximum(p * n - tied_p * tied_n, 0.0).sum(axis=1) / pairs
     curve = ((coarse - areas) / 4.0) ** 2 + possible**2 + (2.0 * open_pairs**3) ** 2

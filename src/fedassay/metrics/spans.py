@@ -136,7 +136,7 @@ def clear_spikes(histogram: ScoreHistogram) -> FloatArray:
 def _groups(counts: FloatArray, noise: RangeNoise) -> IntArray:
     """Where groups of buckets begin that have enough of both classes to compare."""
     if noise.is_zero and (counts >= 0.0).all():
-        return _exact_groups(counts)
+        return exact_groups(counts)
     starts, negatives, positives = [0], 0.0, 0.0
     for bucket, (n, p) in enumerate(counts.T.tolist()):
         negatives += n
@@ -153,8 +153,12 @@ def _groups(counts: FloatArray, noise: RangeNoise) -> IntArray:
     return np.array(starts)
 
 
-def _exact_groups(counts: FloatArray) -> IntArray:
-    """The same without noise, where each bucket's group ends is known for all buckets at once."""
+def exact_groups(counts: FloatArray) -> IntArray:
+    """The same without noise, where each bucket's group ends is known for all buckets at once.
+
+    >>> exact_groups(np.full((2, 5), 10.0)).tolist()  # at least 16 of both
+    [0, 2]
+    """
     below = np.zeros((2, counts.shape[1] + 1))
     np.cumsum(counts, axis=1, out=below[:, 1:])
     ends = np.maximum(*(np.searchsorted(each, each[:-1] + FEW) for each in below)).tolist()
@@ -170,15 +174,26 @@ def _exact_groups(counts: FloatArray) -> IntArray:
 
 def _openness(grouped: FloatArray) -> FloatArray:
     """The triangle's share of the half rectangle, from likelihood ratios of neighbours."""
+    return openness_of_groups(grouped, np.array([grouped.shape[1] - 1]))
+
+
+def openness_of_groups(grouped: FloatArray, lasts: IntArray) -> FloatArray:
+    """The same of several histograms' groups in one row; `lasts` are where each one's end.
+
+    >>> openness_of_groups(np.full((2, 3), 100.0), np.array([1, 2])).tolist()  # the last is alone
+    [0.0, 0.0, 1.0]
+    """
     n, p = grouped
-    if len(n) == 1:
-        return np.ones(1)
     ratio = np.log(np.maximum(p, _TINY)) - np.log(np.maximum(n, _TINY))
-    step = np.clip(np.diff(ratio), -_STEEP, _STEEP)
-    above = np.expm1(np.append(step, _STEEP))
-    below = -np.expm1(-np.append(_STEEP, step))
+    step = np.zeros(len(ratio) + 1)
+    step[1:-1] = np.minimum(np.maximum(ratio[1:] - ratio[:-1], -_STEEP), _STEEP)
+    ends = np.append(0, lasts + 1)
+    step[ends] = 0.0
     # A ratio above or below both neighbours may lean either way, as far as the larger step.
-    beside = np.maximum(np.abs(np.append(step, 0.0)), np.abs(np.append(0.0, step)))
+    size = np.abs(step)
+    beside = np.maximum(size[1:], size[:-1])
+    step[ends] = _STEEP
+    above, below = np.expm1(step[1:]), -np.expm1(-step[:-1])
     either: FloatArray = np.tanh(beside / 2.0)
     is_between = above * below >= 0.0
     sides = np.maximum(np.abs(above + below), _TINY)

@@ -17,6 +17,7 @@ from fedassay.metrics.average_precision import precision_gradient
 from fedassay.metrics.roc_auc import area_gradient
 from fedassay.planning.known_leaves import KnownLeaves
 from fedassay.planning.pilot import Pilot, heard_fraction
+from fedassay.reconcile import Observed, Sums
 from fedassay.smooth_odds import SmoothOdds
 from fedassay.survey import Survey
 from fedassay.two_steps import cuts_of, rows_on, sums_on
@@ -37,8 +38,9 @@ class Judge:
     pilot: Pilot
     edges: list[int]
     """Where errors at thresholds are predicted."""
-    told: FloatArray
-    """Precision of the leaves after the first survey, label x leaf x leaf."""
+    told: FloatArray | float
+    """Precision of the leaves after the first survey, label x leaf x leaf; 0 under local privacy,
+    where nothing asks for it but the bends."""
     area: FloatArray
     rates: list[FloatArray]
     curve: list[FloatArray]
@@ -56,7 +58,8 @@ class Judge:
         """For a pilot's scores; thresholds, or quantiles of the scores, stand for all."""
         edges, histogram = _judged(pilot, thresholds), pilot.histogram
         leaves = histogram.buckets
-        told = _precision(*_counters(pilot.survey, pilot, heard=pilot.reports))
+        rows, variances = _counters(pilot.survey, pilot, heard=pilot.reports)
+        told: FloatArray | float = 0.0
         total = histogram.total
         rates = []
         for edge in edges:
@@ -71,8 +74,11 @@ class Judge:
         curve = [_rate(pilot, edge, label) for edge in _edges(pilot, _CURVE) for label in (0, 1)]
         area, common, felt, bends = area_gradient(histogram), None, None, None
         if pilot.survey.is_local:
-            bends = _Bends.of(pilot, thresholds, told)
-        elif pilot.grid == pilot.survey.grid:
+            first = Observed(rows, np.zeros_like(variances), variances)
+            bends = _Bends.of(pilot, thresholds, first)
+        else:
+            told = _precision(rows, variances)
+        if bends is None and pilot.grid == pilot.survey.grid:
             common = KnownLeaves(np.linalg.inv(told).astype(np.float64, copy=False))
             felt = common.covariance @ np.stack([area, *rates, *curve], axis=-1)
         return cls(pilot, edges, told, area, rates, curve, common, felt, bends)
@@ -136,7 +142,7 @@ class _Bends:
     """Precision of the bends."""
 
     @classmethod
-    def of(cls, pilot: Pilot, thresholds: Sequence[float], told: FloatArray) -> "_Bends":
+    def of(cls, pilot: Pilot, thresholds: Sequence[float], first: Observed) -> "_Bends":
         edges, counts = pilot.histogram.edges, pilot.histogram.counts
         cuts = np.searchsorted(edges, thresholds)
         family = SmoothOdds.around(
@@ -147,9 +153,8 @@ class _Bends:
             total_is_known=pilot.survey.total_is_known,
         )
         moves = family.moves(counts)
-        known = np.diag(1.0 / family.spreads**2)
-        for label in (0, 1):
-            known += moves[label].T @ told[label] @ moves[label]
+        felt = Sums.of(first).felt(moves)
+        known = np.diag(1.0 / family.spreads**2) + (moves.swapaxes(1, 2) @ felt).sum(axis=0)
         return cls(moves, known)
 
     def variances(self, rows: FloatArray, variances: FloatArray, sums: FloatArray) -> FloatArray:
@@ -157,7 +162,7 @@ class _Bends:
         seen, known = rows @ self.moves, self.known.copy()
         for label in (0, 1):
             known += seen[label].T @ (seen[label] / variances[label][:, None])
-        felt = np.einsum("lnb,lns->bs", self.moves, sums)
+        felt = np.tensordot(self.moves, sums, axes=((0, 1), (0, 1)))
         after: FloatArray = np.einsum("bs,bs->s", felt, np.linalg.solve(known, felt))
         return after
 

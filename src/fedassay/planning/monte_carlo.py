@@ -12,6 +12,7 @@ from math import sqrt
 import numpy as np
 
 from fedassay.calibration import ece, fit
+from fedassay.calibration.calibration_error import ece_value
 from fedassay.decoding import DecodeOptions, decode
 from fedassay.draws import draw_tally, whole_counts
 from fedassay.estimate import NotEnoughData
@@ -117,10 +118,11 @@ def forecast_ece(
     rehearsal = monte_carlo.rehearsal
     spreads, means = [], []
     for population in (False, True):
-        estimates = [ece(rehearsal.draw(generator, population=population)) for _ in range(draws)]
-        kept = [each.value for each in estimates if each.is_available]
+        drawn = (rehearsal.draw(generator, population=population) for _ in range(draws))
+        found = [ece_value(each) for each in drawn]
+        kept = [each for each in found if not isinstance(each, NotEnoughData)]
         if len(kept) < draws / 2:
-            lacking = next(each for each in estimates if isinstance(each, NotEnoughData))
+            lacking = next(each for each in found if isinstance(each, NotEnoughData))
             return no_forecast(lacking.reason, value=truth)
         spreads.append(float(np.std(kept)))
         means.append(float(np.mean(kept)))

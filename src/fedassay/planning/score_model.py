@@ -59,6 +59,16 @@ def binormal(
     """
     if not 0.5 < auc < 1.0:
         raise SettingInvalid(f"an assumed AUC must lie between 0.5 and 1; found {auc}.")
+    totals = np.array([[examples * (1.0 - positive_rate)], [examples * positive_rate]])
+    edges, shares = _binormal_shares(positive_rate, auc, shift)
+    return ScoreHistogram(edges, shares * totals)
+
+
+@lru_cache(maxsize=8)
+def _binormal_shares(
+    positive_rate: float, auc: float, shift: float
+) -> tuple[FloatArray, FloatArray]:
+    """Edges, and each class's share between them, label x cell: a plan asks for several sizes."""
     separation = sqrt(2.0) * NormalDist().inv_cdf(auc)
     grid = Grid.fine(_POINTS)
     inner = grid.edges[1:-1]
@@ -67,8 +77,7 @@ def binormal(
     z = (np.log(inner) - np.log1p(-inner) - offset) / separation
     below = np.stack([_normal_below(z), _normal_below(z - separation)])
     below = np.concatenate([np.zeros((2, 1)), below, np.ones((2, 1))], axis=1)
-    totals = np.array([[examples * (1.0 - positive_rate)], [examples * positive_rate]])
-    return ScoreHistogram(grid.edges, np.diff(below, axis=1) * totals)
+    return grid.edges, np.diff(below, axis=1)
 
 
 def _normal_below(z: FloatArray) -> FloatArray:
