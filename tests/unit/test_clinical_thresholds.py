@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import binomtest
 
 from fedassay import Estimate, Grid, ScoreHistogram
+from fedassay.estimate import TooCoarse
 from fedassay.metrics import flagged, lr_minus, lr_plus, npv
 from fedassay.noise import DenseNoise
 from tests.unit.test_delta_method import UnitNoise
@@ -113,3 +114,14 @@ def test_a_ratio_that_noise_may_have_made_of_nothing_may_be_0() -> None:
     assert sum(ratio.interval(population=False)) / 2.0 == pytest.approx(ratio.value)
     many = ScoreHistogram(EDGES.copy(), np.array([[9000.0, 1000.0], [120.0, 1000.0]]), noise)
     assert lr_minus(many, 0.5).interval().low > 0.0
+
+
+def test_a_ratio_that_cells_leave_open_by_a_factor_of_twenty_is_too_coarse() -> None:
+    """A smooth curve shows no lump; that all negatives of a cell lie below is possible."""
+    edges = np.arange(9) / 8
+    counts = np.array([[2000.0] * 4 + [500.0] * 4, [100.0] * 4 + [400.0] * 4])
+    noise = DenseNoise(4.0 * np.eye(16), is_smoothed=True)
+    wide = ScoreHistogram(edges, counts, noise, cells=np.array([0, 4, 8]))
+    assert isinstance(lr_plus(wide, 0.75), TooCoarse)
+    asked = ScoreHistogram(edges.copy(), counts, noise, cells=np.array([0, 4, 6, 8]))
+    assert lr_plus(asked, 0.75).value == pytest.approx((800 / 2000) / (1000 / 10000))

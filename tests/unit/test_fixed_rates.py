@@ -1,6 +1,7 @@
 """Recall at a wanted specificity and the other way round, against scikit-learn's ROC curve."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -157,3 +158,14 @@ def test_all_cutoffs_that_noise_allows_are_in_the_interval_or_there_is_none() ->
         assert interval.low <= 1.0 - allowed.high + 1e-9
         assert interval.high >= 1.0 - allowed.low - 1e-9
     assert silent
+
+
+def test_a_rate_that_noise_leaves_anywhere_is_not_told() -> None:
+    """In two buckets no cutoff is far from another, and yet the rate may be 0 or 1."""
+    counts = np.array([[3000.0, 3000.0], [500.0, 500.0]])
+    covariance = np.diag([0.0, 0.0, 100.0, 100.0])
+    covariance[:2, :2] = 1500.0**2 * np.array([[1.0, -0.9], [-0.9, 1.0]])
+    noisy = ScoreHistogram(np.array([0.0, 0.5, 1.0]), counts, DenseNoise(covariance))
+    assert "must stand clear" in str(specificity_at_recall(noisy, 0.6))
+    calmer = replace(noisy, noise=DenseNoise(0.1 * covariance))
+    assert specificity_at_recall(calmer, 0.6).is_available

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from fedassay import Grid, ScoreHistogram
 from fedassay.errors import SettingInvalid
+from fedassay.estimate import TooCoarse
 from fedassay.metrics import gain, lift
 from tests.oracles import gain_of, rare
 from tests.tables import Table, tables
@@ -75,3 +76,12 @@ def test_without_positives_or_clear_of_noise_there_is_no_lift() -> None:
     found = lift(noisy, 0.01)
     assert not found.is_available
     assert "the highest 0.01 of examples must stand clear" in str(found)
+
+
+def test_gain_that_cells_hide_is_too_coarse() -> None:
+    """Five of 100 are taken from a cell that half of all rows share: they may be its positives."""
+    counts = np.array([[5000.0, 5000.0], [100.0, 900.0]])
+    coarse = ScoreHistogram(np.array([0.0, 0.5, 1.0]), counts)
+    assert isinstance(gain(coarse, 0.05), TooCoarse)
+    assert isinstance(lift(coarse, 0.05), TooCoarse)
+    assert gain(coarse, 0.6).is_available

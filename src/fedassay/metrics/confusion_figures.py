@@ -15,6 +15,8 @@ from fedassay.metrics.given_clear import reach_given_clear
 # A bucket's class may lie on one side but for so much: where cells were merged, nearly all of a
 # rare event's scores lie next to the denser neighbour.
 _TAIL = 0.0025
+# A ratio that cells leave open by a factor of more than twenty is not told.
+_MOST_LOGARITHMS = log(20.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,11 @@ def from_confusion(
     found = unless_too_coarse(estimate, f"the figure at {at.threshold:.4g}", span)
     if isinstance(found, NotEnoughData):
         return found
-    return replace(found, binning_sd=_binning_sd(at, at.hidden, value, moves))
+    found = replace(found, binning_sd=_binning_sd(at, at.hidden, value, moves))
+    if kind.shape is not Shape.LOG or REACH * found.binning_sd <= _MOST_LOGARITHMS * abs(centre):
+        return found
+    # Twenty times as much or as little: an interval that says nothing.
+    return unless_too_coarse(found, f"the figure at {at.threshold:.4g}", 0.0)
 
 
 def _of_few(above: float, size: float, kind: Kind) -> float:

@@ -99,8 +99,11 @@ def _rate(histogram: ScoreHistogram, *, fixed: int, share: float) -> Estimate:
     allowed = crossing(histogram, fixed, share) if above.noise_sd > 0.0 else None
     if allowed is not None and allowed.is_long:
         if allowed.apart > _WIDEST:
-            return _why_anywhere(fixed, share, allowed)
+            return _why_anywhere(fixed, share, allowed.low, allowed.high)
         above = _over_all(above, allowed)
+    reach = REACH * above.noise_sd
+    if 2.0 * reach > _WIDEST:
+        return _why_anywhere(fixed, share, max(rate - reach, 0.0), min(rate + reach, 1.0))
     return _as_asked(above, is_specificity=fixed == 1)
 
 
@@ -130,10 +133,10 @@ def _over_all(above: Estimate, allowed: Crossing) -> Estimate:
     )
 
 
-def _why_anywhere(fixed: int, share: float, allowed: Crossing) -> NotEnoughData:
-    """Why there is no rate: noise allows nearly all thresholds."""
+def _why_anywhere(fixed: int, share: float, low: float, high: float) -> NotEnoughData:
+    """Why there is no rate: noise allows nearly all of them above the threshold."""
     wanted = share if fixed else 1.0 - share
-    low, high = (1.0 - allowed.high, 1.0 - allowed.low) if fixed else (allowed.low, allowed.high)
+    low, high = (1.0 - high, 1.0 - low) if fixed else (low, high)
     return NotEnoughData(
         reason=f"the threshold with a {_RATES[fixed]} of {wanted:.3g} must stand clear of the "
         f"privacy noise; it may lie where the {_RATES[1 - fixed]} is {low:.2g} or {high:.2g}. "

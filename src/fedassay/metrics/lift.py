@@ -8,7 +8,7 @@ import numpy as np
 
 from fedassay.checks import require_number
 from fedassay.errors import SettingInvalid
-from fedassay.estimate import Estimate, Shape
+from fedassay.estimate import Estimate, Shape, unless_too_coarse
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram, require_histogram
 from fedassay.metrics.cutoffs import Cutoff, chords, cutoff
@@ -33,7 +33,8 @@ def gain(histogram: ScoreHistogram, share: float) -> Estimate:
             f"the share of examples to act on must lie in (0, 1]; found {share}. Usual is 0.1."
         )
     require_histogram(histogram)
-    return beyond_cells(histogram, lambda counted: _gain(counted, share))
+    found = beyond_cells(histogram, lambda counted: _gain(counted, share))
+    return unless_too_coarse(found, "gain", 1.0)
 
 
 @lru_cache(maxsize=4)
