@@ -17,6 +17,7 @@ from fedassay.metrics.lattices import lattice
 from fedassay.metrics.log_odds import PiecedHistogram, log_odds
 from fedassay.metrics.logistic import LogisticFit, fit_logistic, probabilities
 from fedassay.metrics.placements import Placement, at_ends, crowded
+from fedassay.metrics.score_reach import ScoreTest
 
 _LABELS = np.array([0.0, 1.0])[:, None, None]
 _COARSE = 1.0 / 3.0
@@ -84,13 +85,25 @@ class Regression:
         binning_sd = self._binning_sd(index)
         if not binning_sd < inf:
             return TooCoarse(reason=CELLS_RUN_OFF)
-        return counts_estimate(
+        found = counts_estimate(
             self.histogram,
             float(self.fit.parameters[index]),
             self.gradients[index],
             binning_bound=self._bound(index),
             binning_sd=binning_sd,
         )
+        return self._beyond_first_order(found, index)
+
+    def _beyond_first_order(self, found: Estimate, index: int) -> Estimate:
+        """The same, with noise that reaches as far as a test of the parameter does.
+
+        One parameter alone, with the slope known, bends too little for that.
+        """
+        if self.histogram.noise.is_zero or len(self.fit.parameters) == 1:
+            return found
+        features = self.model.features(self.pieced.odds.ravel())
+        test = ScoreTest(self.pieced, features, self.fit.parameters, index)
+        return replace(found, noise_sd=test.noise_sd(found.noise_sd))
 
     @cached_property
     def _mean_influence(self) -> FloatArray:
