@@ -66,6 +66,17 @@ def test_noise_of_leaves_where_hardly_any_row_is_does_not_reach_the_slope() -> N
         assert abs(found.value - exact) < 3.0 * np.hypot(found.noise_sd, found.binning_sd)
 
 
+def test_observed_over_expected_is_read_from_cells_where_leaves_are_noisier() -> None:
+    """Two rows of leaves, 3,000 rows off each way; no cell is."""
+    edges, off = np.arange(17) / 16, 3000.0 * np.tile([1.0, 1.0, -1.0, -1.0], 4)
+    truth = np.full((2, 16), 2000.0)
+    noise = DenseNoise(1.0 * np.eye(32) + 9e6 * np.kron(np.eye(8), np.eye(4) - 0.25))
+    noisy = ScoreHistogram(edges, truth + off, noise, cells=np.arange(0, 17, 4))
+    assert metrics.oe_ratio(noisy).value == pytest.approx(1.0, abs=0.02)
+    leaves = metrics.oe_ratio(ScoreHistogram(edges.copy(), truth + off, noise))
+    assert abs(leaves.value - 1.0) > 0.1
+
+
 @pytest.mark.parametrize(("hidden", "expected"), [(5.0, 4.0), (3.0, 1.0), (0.5, 1.0)])
 def test_smoothed_counts_err_by_no_less_than_their_cells_hide(
     hidden: float, expected: float

@@ -79,7 +79,7 @@ class ScoreTest:
         for _ in range(_HALVINGS):
             middle = 0.5 * (near + far)
             near, far = (middle, far) if self._is_possible(middle * step, most) else (near, middle)
-        return far
+        return far if near > 1.0 else near
 
     def _is_possible(self, moved: float, most: float) -> bool:
         """Whether a value so far away leaves U within that many deviations, or is out of sight."""

@@ -95,6 +95,10 @@ def oe_ratio(histogram: ScoreHistogram) -> Estimate:
     >>> round(oe_ratio(h).value, 3)
     1.5
     """
+    return nearer(histogram, _oe_ratio)
+
+
+def _oe_ratio(histogram: ScoreHistogram) -> Estimate:
     undefined = why_one_class(histogram)
     if undefined is not None:
         return undefined
