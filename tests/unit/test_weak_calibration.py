@@ -197,6 +197,21 @@ def test_scores_that_thin_out_towards_an_end_are_not_taken_to_lie_evenly_in_log_
     assert doubt < 0.5 * abs(even - guess) * 2 * counts[0]
 
 
+def test_of_tied_scores_an_end_is_as_doubtful_as_evenly_in_log_odds() -> None:
+    """Ten values apart in a hundred cells: the first cell's may be any, however many are beside."""
+    row = np.tile([0.0, 0.0, 0.0, 0.0, 900.0, 0.0, 0.0, 0.0, 0.0, 0.0], 10)
+    row[:2] = 100.0, 300.0
+    h = ScoreHistogram(np.arange(101) / 100, np.stack([row, row]))
+    pieced = in_pieces(h)
+    ends = pieced.likely_ends[0]
+    guess = float((pieced.shares[0, 0] * pieced.odds[0]).sum())
+    evenly = abs(0.5 * (ends[0] + ends[-1]) - guess) * 200.0
+    # The next cell is three times as dense, of the four that make all of it.
+    steepness = np.log(3) / np.log(4)
+    # Ten or eleven of the twelve cells with rows show a tie.
+    assert 0.8 < pieced.doubts(pieced.odds)[0] / (evenly * steepness) <= 1.0
+
+
 def test_where_there_is_no_figure_nothing_moves_it() -> None:
     one_class = ScoreHistogram(np.array([0.0, 0.5, 1.0]), np.array([[3.0, 2.0], [0.0, 0.0]]))
     for slope in (False, True):

@@ -14,6 +14,7 @@ from fedassay.histogram import ScoreHistogram
 from fedassay.interpolation import cubic
 from fedassay.metrics.copies import COPIES
 from fedassay.metrics.delta_method import gradient_of_buckets
+from fedassay.metrics.lattices import lattice
 
 EPS = float(np.finfo(np.float64).eps)
 PIECES = 8
@@ -137,10 +138,13 @@ class PiecedHistogram:
         sums: FloatArray = (counts * moved).sum(axis=0)
         if self.histogram.noise.is_zero and self.histogram.buckets > 1:
             of_both = np.broadcast_to(of_pieces, self.counts.shape)
+            tied = lattice(self.histogram).share
             for end in (0, -1):
                 ways = (of_both[:, end] * self._by_powers(end)).sum(axis=-1) - means[:, end]
                 powers = np.hypot(*np.abs(counts[:, end] * ways).max(axis=0))
-                sums[end] = min(abs(float(sums[end])), float(powers))
+                even = abs(float(sums[end]))
+                # Where scores are tied elsewhere, those of an end are a few values and no power.
+                sums[end] = tied * even + (1.0 - tied) * min(even, float(powers))
         return sums * self._steepness
 
     def _by_powers(self, end: int) -> FloatArray:
