@@ -236,3 +236,33 @@ def test_ten_values_in_eight_buckets_are_in_the_interval_at_one_of_them() -> Non
         found = metrics.specificity(noisy, threshold)
         assert abs(found.value - truth) > 0.03
         assert truth in found.interval(population=False)
+
+
+def test_what_chance_explains_is_no_lump() -> None:
+    """112 rows beside 91 and 87 may be even ones; a hundred times as many are not."""
+    few = possible_below(three([91, 112, 87], [100] * 3), 1, 0.5, np.array([56.0, 50.0]))
+    many = possible_below(three([9100, 11200, 8700], [100] * 3), 1, 0.5, np.array([5600.0, 50.0]))
+    assert few[0] < 1.0
+    assert many[0] > 0.5 * (11200 - 8900) * 0.9
+
+
+def test_a_wider_neighbour_is_read_at_its_middle() -> None:
+    """A density of 1 - x is no lump in any bucket, however wide the one beside it is."""
+    edges = np.array([0.0, 0.2, 0.3, 0.4])
+    row = 1e6 * np.diff(edges - edges**2 / 2)
+    below = 1e6 * (0.05 - (0.25**2 - 0.2**2) / 2)
+    room = possible_below(
+        ScoreHistogram(edges, np.stack([row, row])), 1, 0.5, np.array([below, below])
+    )
+    # The corner of its neighbours' densities is 4,375 rows away, which is squared.
+    assert room[0] < 1.2 * 4375**2 / below
+
+
+def test_counts_that_fall_all_the_way_leave_no_more_open_than_a_falling_density_does() -> None:
+    """Next to 0 density falls by half and by half again: below lies no more than at the corner."""
+    histogram = three([86876, 25326, 15336], [100] * 3)
+    part, below = 0.68, 19103.0
+    corner = 25326 - 15336 * (1 - part)
+    furthest = max(corner - below, below - 25326 * part)
+    room = possible_below(histogram, 1, part, np.array([below, 68.0]))
+    assert room[0] <= 1.1 * furthest

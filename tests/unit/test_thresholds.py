@@ -43,11 +43,12 @@ def test_the_spread_at_a_threshold_knows_the_neighbours_that_bend_the_curve(
 ) -> None:
     """Equal counts: no spike, and the curve is straight, so that chance is all there is.
 
-    It is there twice: for where rows lie, and for how often each was drawn.
+    It is there three times: for how often each row was drawn, and twice for where the table's own
+    lie. Of so many rows no share is off by more than a ten-thousandth.
     """
-    histogram = ScoreHistogram(Grid.uniform(8).edges, np.full((2, 8), 500.0))
+    histogram = ScoreHistogram(Grid.uniform(8).edges, np.full((2, 8), 1e8))
     for label in (0, 1):
-        expected = sqrt(2.0 * by_hand(histogram, threshold, label))
+        expected = sqrt(3.0 * by_hand(histogram, threshold, label))
         spread = confusion(histogram, threshold).spread[label]
         assert spread == pytest.approx(expected, rel=1e-3)
 
@@ -66,6 +67,29 @@ def test_a_threshold_in_a_bucket_of_rows_that_come_again_is_held() -> None:
         scores = np.take_along_axis(table, generator.integers(0, 50, (8, 50)), axis=1)
         held += float((scores <= 0.43).mean()) in found
     assert held >= binom.ppf(1e-6, trials, 0.93)
+
+
+def test_a_table_with_luck_of_its_own_is_held_again_and_again() -> None:
+    """Of 1,000 rows in a bucket 2.3 deviations more than half lie below its middle, in every draw.
+
+    A draw has a binomial number of them below. With the table's luck counted once 70 % are held.
+    """
+    histogram = ScoreHistogram(Grid.uniform(8).edges, np.full((2, 8), 1000.0))
+    found = metrics.specificity(histogram, 0.4375).interval(population=False)
+    share = 0.5 + 2.3 * sqrt(0.25 / 1000)
+    low, high = (8000 * end - 3000 for end in found)
+    held = binom.cdf(high, 1000, share) - binom.cdf(low, 1000, share)
+    assert 0.84 < held < 0.95
+
+
+def test_few_rows_vary_as_much_as_where_a_table_has_more_of_them() -> None:
+    """A quarter of a bucket is below; of 40 rows 0.3125 of them may be, and many are a quarter."""
+    few, many = (
+        confusion(ScoreHistogram(Grid.uniform(8).edges, np.full((2, 8), rows)), 0.40625).spread[0]
+        for rows in (40.0, 4e9)
+    )
+    more = 3.0 * 40.0 * (0.3125 * 0.6875 - 0.25 * 0.75)
+    assert few**2 - many**2 / 1e8 == pytest.approx(more, rel=1e-3)
 
 
 def test_a_perfect_f1_of_few_rows_is_not_certain() -> None:

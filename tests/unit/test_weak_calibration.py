@@ -160,16 +160,56 @@ def test_buckets_that_reach_to_0_or_1_are_cut_by_halves_towards_it() -> None:
 
 @pytest.mark.parametrize("cells", [4, 16])
 def test_the_error_of_coarse_cells_is_that_of_scores_anywhere_in_them(cells: int) -> None:
-    """Each cell's rows are drawn with replacement from as many anywhere in it: some come again."""
+    """Each cell's rows are drawn with replacement from as many anywhere in it: some come again.
+
+    Where the table's own lie stays from draw to draw, and counts once more.
+    """
     counts = 40.0 * np.array([np.arange(cells, 0, -1), np.arange(1, cells + 1)])
     generator, size = np.random.default_rng(0), (1000, cells, 40 * (cells + 1))
     places = np.arange(cells)[:, None] + generator.random(size)
     drawn = np.take_along_axis(places, generator.integers(0, size[-1], size), axis=-1) / cells
-    spread = float((counts[1].sum() / drawn.sum(axis=(1, 2))).std())
+    own = float((counts[1].sum() / (places / cells).sum(axis=(1, 2))).std())
+    spread = float(np.hypot((counts[1].sum() / drawn.sum(axis=(1, 2))).std(), own))
     found = oe_ratio(ScoreHistogram(np.arange(cells + 1) / cells, counts))
     assert found.value == pytest.approx(1.0)
     # A standard deviation of 1,000 draws is off by 2.2 %: 0.1 is beyond four of these.
     assert found.binning_sd == pytest.approx(spread, rel=0.1)
+
+
+@pytest.mark.parametrize("end", [0, 1])
+def test_scores_that_thin_out_towards_an_end_are_not_taken_to_lie_evenly_in_log_odds(
+    end: int,
+) -> None:
+    """Below x lie x^3 of the rows, or above 1 - x: log-odds of the first cell have a known mean."""
+    edges = np.append(np.arange(11) / 100, 1.0)
+    below = 1e6 * edges**3
+    counts, step = np.diff(below), 1 if end == 0 else -1
+    edges = edges if end == 0 else (1.0 - edges)[::-1]
+    h = ScoreHistogram(edges, np.stack([counts, counts])[:, ::step])
+    pieced, place = in_pieces(h), -end
+    doubt = float(pieced.doubts(pieced.odds)[place])
+    x = 0.01 * ((np.arange(10**5) + 0.5) / 10**5) ** (1 / 3)
+    truth = np.log(x / (1 - x)).mean() * step
+    guess = float((pieced.shares[0, place] * pieced.odds[place]).sum())
+    ends = pieced.likely_ends[place]
+    even = 0.5 * (ends[0] + ends[-1])
+    assert abs(truth - guess) * 2 * counts[0] <= 1.96 * doubt
+    assert doubt < 0.5 * abs(even - guess) * 2 * counts[0]
+
+
+def test_of_tied_scores_an_end_is_as_doubtful_as_evenly_in_log_odds() -> None:
+    """Ten values apart in a hundred cells: the first cell's may be any, however many are beside."""
+    row = np.tile([0.0, 0.0, 0.0, 0.0, 900.0, 0.0, 0.0, 0.0, 0.0, 0.0], 10)
+    row[:2] = 100.0, 300.0
+    h = ScoreHistogram(np.arange(101) / 100, np.stack([row, row]))
+    pieced = in_pieces(h)
+    ends = pieced.likely_ends[0]
+    guess = float((pieced.shares[0, 0] * pieced.odds[0]).sum())
+    evenly = abs(0.5 * (ends[0] + ends[-1]) - guess) * 200.0
+    # The next cell is three times as dense, of the four that make all of it.
+    steepness = np.log(3) / np.log(4)
+    # Ten or eleven of the twelve cells with rows show a tie.
+    assert 0.8 < pieced.doubts(pieced.odds)[0] / (evenly * steepness) <= 1.0
 
 
 def test_where_there_is_no_figure_nothing_moves_it() -> None:

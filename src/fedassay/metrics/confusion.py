@@ -196,10 +196,15 @@ def _spread(
     """Standard deviations of the interpolated counts from the true ones, per label.
 
     Rows fall to both sides by chance, and the curve may be wrong by what its neighbours leave open.
+    Chance is that of a share a deviation nearer to a half, but by a quarter of it at most: few rows
+    vary by more where a table happens to have more of them on that side.
     """
     counts = np.maximum(histogram.counts, 0.0)
     own, g = counts[:, bucket], shares[:, bucket]
-    chance = own * (part * (1.0 - g) ** 2 + (1.0 - part) * g**2)
+    share = min(part, 1.0 - part)
+    luck = np.sqrt(share * (1.0 - share) / np.maximum(own, 1.0))
+    nearer = np.minimum(0.5, share + np.minimum(luck, share / 4.0))
+    chance = own * (nearer * (1.0 - nearer) + (part - g) ** 2)
     if bucket:
         chance = chance + counts[:, bucket - 1] * (1.0 - shares[:, bucket - 1]) ** 2
     if bucket + 1 < histogram.buckets:

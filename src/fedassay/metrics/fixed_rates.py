@@ -18,6 +18,7 @@ from fedassay.checks import require_number
 from fedassay.errors import SettingInvalid
 from fedassay.estimate import REACH, Estimate, NotEnoughData, Shape
 from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.copies import COPIES
 from fedassay.metrics.crossings import Crossing, crossing
 from fedassay.metrics.cutoffs import Cutoff, chords, cutoff
 from fedassay.metrics.delta_method import sampling_variance, why_one_class, why_undefined
@@ -86,7 +87,11 @@ def _rate(histogram: ScoreHistogram, *, fixed: int, share: float) -> Estimate:
     for gradient in gradients:
         gradient[other] = (found.at.above[other] - rate) / totals[other]
     furthest = float(np.abs(edges / totals[other] - rate).max())
-    spread = hypot(max(steps) * found.at.spread[fixed], found.at.spread[other] / totals[other])
+    own_spread = hypot(found.at.spread[fixed], _to_the_next_row(histogram, found))
+    spread = hypot(max(steps) * own_spread, found.at.spread[other] / totals[other])
+    if histogram.noise.is_zero:
+        # What a bucket does not hide cannot be wrong.
+        spread = min(spread, furthest)
     above = Estimate(
         rate,
         noise_sd=sqrt(fmean(histogram.noise.variance(each) for each in gradients)),
@@ -105,6 +110,19 @@ def _rate(histogram: ScoreHistogram, *, fixed: int, share: float) -> Estimate:
     if 2.0 * reach > _WIDEST:
         return _why_anywhere(fixed, share, max(rate - reach, 0.0), min(rate + reach, 1.0))
     return _as_asked(above, is_specificity=fixed == 1)
+
+
+def _to_the_next_row(histogram: ScoreHistogram, found: Cutoff) -> float:
+    """The standard deviation of the fixed class's rows beside an edge, where counts are exact.
+
+    The threshold is at one of them, and not where a share of its bucket is reached: that of the
+    j-th of n, j (n - j + 1) / (n + 2), is one row more than a share's, j (n - j) / n, at an edge
+    and as much in the middle.
+    """
+    if not histogram.noise.is_zero:
+        return 0.0
+    _, _, part = histogram.below(found.at.threshold)
+    return sqrt(COPIES * abs(1.0 - 2.0 * part))
 
 
 def _beside_tie(histogram: ScoreHistogram, found: Cutoff, other: int) -> float:

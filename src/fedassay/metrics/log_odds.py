@@ -12,7 +12,9 @@ import numpy as np
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
 from fedassay.interpolation import cubic
+from fedassay.metrics.copies import COPIES
 from fedassay.metrics.delta_method import gradient_of_buckets
+from fedassay.metrics.lattices import lattice
 
 EPS = float(np.finfo(np.float64).eps)
 PIECES = 8
@@ -23,6 +25,8 @@ _FAR_APART = 4.0
 _STEEP = 4.0
 # What a uniform score's logarithm varies by is 1, whatever the bucket; a range has range^2 / 12.
 _LIKELY_RANGE = 12.0**0.5
+_NEAREST = 1e-12
+_LARGEST_POWER = 64.0
 
 
 def log_odds(scores: FloatArray) -> FloatArray:
@@ -117,7 +121,9 @@ class PiecedHistogram:
         """The same for each bucket's sum.
 
         In such a bucket scores may as well lie evenly in log-odds; the more so, the more its
-        density differs from its neighbours'. Of pieces: (label x) bucket x piece.
+        density differs from its neighbours'. Next to 0 and 1 exact counts say more: there a class
+        lies no further towards the end than by the power of the distance from it that it has
+        beside its bucket, give or take chance. Of pieces: (label x) bucket x piece.
         """
         if self.pieces == 1:
             return np.zeros(self.histogram.buckets)
@@ -127,9 +133,38 @@ class PiecedHistogram:
             whole > 0.0, step / np.where(whole > 0.0, whole, 1.0), np.diff(self.cuts, axis=1)
         )
         counts = np.maximum(self.histogram.counts, 0.0)
-        moved = (of_pieces * even_in_odds).sum(axis=-1) - self.mean(of_pieces)
-        sums: FloatArray = (counts * moved).sum(axis=0) * self._steepness
-        return sums
+        means = self.mean(of_pieces)
+        moved = (of_pieces * even_in_odds).sum(axis=-1) - means
+        sums: FloatArray = (counts * moved).sum(axis=0)
+        if self.histogram.noise.is_zero and self.histogram.buckets > 1:
+            of_both = np.broadcast_to(of_pieces, self.counts.shape)
+            tied = lattice(self.histogram).share
+            for end in (0, -1):
+                ways = (of_both[:, end] * self._by_powers(end)).sum(axis=-1) - means[:, end]
+                powers = np.hypot(*np.abs(counts[:, end] * ways).max(axis=0))
+                even = abs(float(sums[end]))
+                # Where scores are tied elsewhere, those of an end are a few values and no power.
+                sums[end] = tied * even + (1.0 - tied) * min(even, float(powers))
+        return sums * self._steepness
+
+    def _by_powers(self, end: int) -> FloatArray:
+        """What part of a class each piece of the first or last bucket holds, way x label x piece.
+
+        With F = A x^a at a distance x from the end, n of a class in the bucket and m in the next,
+        which reaches r times as far, a = log(1 + m/n) / log(r); chance moves log(m/n) by a
+        deviation. The least power is that of scores which lie evenly in log-odds.
+        """
+        beside = 1 if end == 0 else -2
+        own, other = np.maximum(self.histogram.counts[:, [end, beside]], 1.0).T
+        edges = self.histogram.edges if end == 0 else (1.0 - self.histogram.edges)[::-1]
+        spread = np.sqrt(COPIES * (1.0 / own + 1.0 / other))
+        ratios = other / own * np.exp(np.stack([-spread, spread]))
+        reach = np.abs(self.likely_ends[end, -1] - self.likely_ends[end, 0])
+        powers = np.log1p(ratios) / max(float(np.log(edges[2] / edges[1])), _NEAREST)
+        powers = np.clip(powers, 2.0 / max(float(reach), _NEAREST), _LARGEST_POWER)
+        cuts = self.cuts[end] if end == 0 else 1.0 - self.cuts[end]
+        shares: FloatArray = np.abs(np.diff(cuts ** powers[..., None], axis=-1))
+        return shares
 
     @property
     def _steepness(self) -> FloatArray:

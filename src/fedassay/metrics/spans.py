@@ -7,14 +7,14 @@ interval must reach whatever is possible.
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import expm1, hypot, inf, sqrt
+from math import copysign, expm1, hypot, inf, sqrt
 
 import numpy as np
 
 from fedassay.estimate import REACH
 from fedassay.examples import FloatArray, IntArray
 from fedassay.histogram import FEWEST_TIED, ScoreHistogram
-from fedassay.metrics.copies import COPIES
+from fedassay.metrics.copies import COPIES, DRAWN
 from fedassay.metrics.lattices import lattice
 from fedassay.metrics.range_noise import FEW, RangeNoise, cell_noise_sd, range_noise
 
@@ -220,7 +220,7 @@ def open_top(histogram: ScoreHistogram) -> float:
     grouped = np.maximum(np.add.reduceat(histogram.counts, starts[-2:], axis=1), 1.0)
     logs = np.log(grouped)
     step = float(logs[1, 1] - logs[0, 1] - logs[1, 0] + logs[0, 0])
-    return -expm1(-hypot(step, REACH * sqrt(COPIES * float((1.0 / grouped).sum()))))
+    return -expm1(-hypot(step, REACH * sqrt(DRAWN * float((1.0 / grouped).sum()))))
 
 
 def possible_below(
@@ -232,23 +232,23 @@ def possible_below(
     and the corner that the neighbours' densities make; what towers above both may sit
     anywhere. The cubic is off by some share of that room, the larger the more of the
     bucket it is; scores are lumpier than any cubic, by half of what a bucket has more or
-    less than the mean of its neighbours.
+    less than the mean of its neighbours. Of exact counts, chance explains a part of that, and
+    counts that rise or fall all the way show no lump.
 
     >>> even = ScoreHistogram(np.arange(5) / 4, np.full((2, 4), 100.0))
     >>> possible_below(even, 1, 0.5, np.array([50.0, 50.0])).tolist()
     [0.0, 0.0]
     >>> spike = ScoreHistogram(np.arange(4) / 3, np.array([[0.0, 90.0, 0.0], [30.0, 30.0, 30.0]]))
     >>> possible_below(spike, 1, 0.5, np.array([45.0, 15.0])).round(1).tolist()
-    [63.6, 0.0]
+    [63.1, 0.0]
     """
     own = np.maximum(histogram.counts[:, bucket], 0.0)
     width = float(histogram.widths[bucket])
     noise, rooms = range_noise(histogram), []
     towers = _is_tower(histogram.counts.sum(axis=0), histogram, bucket)
     for label, below in enumerate(np.clip(inside, 0.0, own)):
-        sides = [_density(histogram, label, bucket, step) for step in (-1, 1)]
-        beside = [None if each is None else each * width for each in sides]
-        room = _room(float(own[label]), beside, part, float(below))
+        around = [_beside(histogram, label, bucket, step) for step in (-1, 1)]
+        room = _room(_Around.of(float(own[label]), around, histogram), part, float(below))
         # Classes share their scores: one that noise hides is where both together are.
         count = float(histogram.counts[label, bucket])
         is_hidden = not noise.is_clear(count, label, bucket, bucket + 1)
@@ -298,19 +298,71 @@ def _is_tower(rows: FloatArray, histogram: ScoreHistogram, bucket: int) -> bool:
     return spike > 0.5 * rows[bucket] and spike >= FEWEST_TIED + _CLEAR * noise_sd
 
 
-def _room(own: float, beside: list[float | None], part: float, below: float) -> float:
-    known = [count for count in beside if count is not None]
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """The next buckets on one side that have enough of a class, as one as wide as the middle."""
+
+    count: float
+    chance: float
+    """What chance makes the count vary by."""
+    distance: float
+    """Between the middles."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What a bucket holds of a class, and what its neighbours let expect."""
+
+    own: float
+    beside: tuple[float | None, float | None]
+    """Counts to the left and to the right at the bucket's width; None beyond an end."""
+    lump: float
+    """How many more or fewer it holds than its neighbours' mean."""
+    is_exact: bool
+
+    @classmethod
+    def of(cls, own: float, sides: list[_Beside | None], histogram: ScoreHistogram) -> "_Around":
+        """Of exact counts, without what chance explains: that is counted by itself.
+
+        Their neighbours are as wide as they come: a mean is that of the line between their middles.
+        """
+        known = [side for side in sides if side is not None]
+        if not histogram.noise.is_zero:
+            mean = sum(side.count for side in known) / max(len(known), 1)
+            first, last = (None if side is None else side.count for side in sides)
+            return cls(own, (first, last), abs(own - mean), is_exact=False)
+        first, last = (
+            None if side is None else own + _beyond_chance(side.count - own, own + side.chance)
+            for side in sides
+        )
+        inverse = [1.0 / side.distance for side in known]
+        weights = [each / sum(inverse) for each in inverse]
+        mean = sum(w * side.count for w, side in zip(weights, known, strict=True))
+        chance = own + sum(w * w * side.chance for w, side in zip(weights, known, strict=True))
+        return cls(own, (first, last), abs(_beyond_chance(own - mean, chance)), is_exact=True)
+
+
+def _beyond_chance(apart: float, variance: float) -> float:
+    """What is left of a difference of counts once its square is less by what chance makes of it."""
+    return copysign(sqrt(max(apart * apart - COPIES * variance, 0.0)), apart)
+
+
+def _room(around: _Around, part: float, below: float) -> float:
+    own, known = around.own, [count for count in around.beside if count is not None]
     if own == 0.0 or not known:
         return max(below, own - below)
-    lump = abs(own - sum(known) / len(known))
     # Beyond an end nothing is known: a density that falls towards it may end at 0, one that
     # rises may be all in one place.
     beyond = inf if own > known[0] else 0.0
-    first, last = (beyond if count is None else count for count in beside)
+    first, last = (beyond if count is None else count for count in around.beside)
     low, high = _envelope(own, first, last, max(part, _TINY))
     room = max(high - below, below - low, 0.0)
     bend = room * min(room / max(below, own - below), 1.0)
-    return hypot(bend, _LUMP * min(lump, own) * 4.0 * part * (1.0 - part))
+    lump = _LUMP * min(around.lump, own) * 4.0 * part * (1.0 - part)
+    if around.is_exact and min(first, last) <= own <= max(first, last):
+        # Counts that rise or fall all the way show no lump, and no such density goes further.
+        lump = min(lump, room)
+    return hypot(bend, lump)
 
 
 def _envelope(own: float, first: float, last: float, part: float) -> tuple[float, float]:
@@ -328,8 +380,8 @@ def _envelope(own: float, first: float, last: float, part: float) -> tuple[float
     return max(base * part - (base - own), 0.0), min(base * part, own)
 
 
-def _density(histogram: ScoreHistogram, label: int, bucket: int, step: int) -> float | None:
-    """The density on one side, over as many buckets as it takes to be clear of the noise."""
+def _beside(histogram: ScoreHistogram, label: int, bucket: int, step: int) -> _Beside | None:
+    """What lies on one side, over as many buckets as it takes to be clear of the noise."""
     row, widths = histogram.counts[label], histogram.widths
     beside = slice(bucket + 1, None) if step > 0 else slice(None, bucket)
     counts, widths = np.cumsum(row[beside][::step]), np.cumsum(widths[beside][::step])
@@ -341,4 +393,6 @@ def _density(histogram: ScoreHistogram, label: int, bucket: int, step: int) -> f
         if noise.is_clear(float(counts[place]), label, start, stop):
             last = place
             break
-    return max(float(counts[last]), 0.0) / float(widths[last])
+    count, width = max(float(counts[last]), 0.0), float(widths[last])
+    own = float(histogram.widths[bucket])
+    return _Beside(count * own / width, count * (own / width) ** 2, 0.5 * (own + width))
