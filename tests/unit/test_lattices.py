@@ -2,11 +2,15 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
+from scipy.special import expit
 from sklearn.metrics import average_precision_score
 
 from fedassay import Estimate, Grid, ScoreHistogram, metrics
 from fedassay.examples import FloatArray
-from fedassay.metrics.lattices import lattice
+from fedassay.metrics import calibration_in_the_large, oe_ratio
+from fedassay.metrics.lattices import lattice, unseen_rounding
+from fedassay.noise import DenseNoise
 
 # Wide buckets below 0.2, which hold two values of hundredths each, narrow ones above.
 EDGES = np.append(np.arange(10) / 50, np.arange(400, 2001) / 2000)
@@ -100,3 +104,31 @@ def test_sums_of_rounded_scores_at_the_same_side_of_all_buckets_are_held() -> No
     assert held(metrics.brier(histogram), float(((labels - scores) ** 2).mean()))
     precision = float(average_precision_score(labels, scores))
     assert held(metrics.average_precision(histogram), precision)
+
+
+@pytest.mark.parametrize(("digits", "rows"), [(3, 60_000), (2, 12_000)])
+def test_scores_in_decimals_that_no_bucket_shows_are_in_the_intervals(
+    digits: int, rows: int
+) -> None:
+    """Buckets as wide as the last digit hold their scores at the right edge: none looks tied."""
+    generator = np.random.default_rng(digits)
+    scores = np.round(generator.beta(2.0, 5.0, rows), digits)
+    labels = (generator.random(rows) < 0.03 + 0.9 * scores).astype(np.int8)
+    inside = np.flatnonzero((scores > 0.1) & (scores < 0.6))
+    labels, scores = labels[inside], scores[inside]
+    edges = np.linspace(0.0, 1.0, 10**digits + 1)
+    counts = np.stack([np.histogram(scores[labels == y], edges - 1e-9)[0] for y in (0, 1)])
+    histogram = ScoreHistogram(edges, counts.astype(np.float64))
+    assert unseen_rounding(histogram) == pytest.approx(10.0**-digits)
+    expected = float(labels.sum()) / float(scores.sum())
+    odds = np.log(scores / (1.0 - scores))
+    large = brentq(lambda a: float((labels - expit(a + odds)).sum()), -3.0, 3.0)
+    assert expected in oe_ratio(histogram).interval(population=False)
+    assert large in calibration_in_the_large(histogram).interval(population=False)
+    wide = oe_ratio(histogram).interval(population=False)
+    assert wide.high - wide.low < 4.0 * 10.0**-digits / float(scores.mean())
+
+
+def test_noise_hides_every_rounding() -> None:
+    noisy = ScoreHistogram(np.arange(5) / 4, np.full((2, 4), 90.0), DenseNoise(np.eye(8)))
+    assert unseen_rounding(noisy) == 0.0

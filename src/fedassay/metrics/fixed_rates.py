@@ -22,6 +22,7 @@ from fedassay.metrics.copies import COPIES
 from fedassay.metrics.crossings import Crossing, crossing
 from fedassay.metrics.cutoffs import Cutoff, chords, cutoff
 from fedassay.metrics.delta_method import sampling_variance, why_one_class, why_undefined
+from fedassay.metrics.lattices import unseen_rounding
 
 _ROUNDING = 1e-9
 _NAMES = ("negatives", "positives")
@@ -88,7 +89,11 @@ def _rate(histogram: ScoreHistogram, *, fixed: int, share: float) -> Estimate:
         gradient[other] = (found.at.above[other] - rate) / totals[other]
     furthest = float(np.abs(edges / totals[other] - rate).max())
     own_spread = hypot(found.at.spread[fixed], _to_the_next_row(histogram, found))
-    spread = hypot(max(steps) * own_spread, found.at.spread[other] / totals[other])
+    spread = hypot(
+        max(steps) * own_spread,
+        found.at.spread[other] / totals[other],
+        _rounded(histogram, found, other) / totals[other],
+    )
     if histogram.noise.is_zero:
         # What a bucket does not hide cannot be wrong.
         spread = min(spread, furthest)
@@ -123,6 +128,12 @@ def _to_the_next_row(histogram: ScoreHistogram, found: Cutoff) -> float:
         return 0.0
     _, _, part = histogram.below(found.at.threshold)
     return sqrt(COPIES * abs(1.0 - 2.0 * part))
+
+
+def _rounded(histogram: ScoreHistogram, found: Cutoff, other: int) -> float:
+    """The other class's rows in a tie that no bucket shows, which is above or below as a whole."""
+    part = min(unseen_rounding(histogram) / float(histogram.widths[found.bucket]), 1.0)
+    return part * max(float(histogram.counts[other, found.bucket]), 0.0) / REACH
 
 
 def _beside_tie(histogram: ScoreHistogram, found: Cutoff, other: int) -> float:

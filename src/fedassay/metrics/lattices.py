@@ -7,7 +7,7 @@ stretch. Where all buckets that can tell hold ties, those that cannot hold them 
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import sqrt
+from math import floor, log10, sqrt
 
 import numpy as np
 
@@ -19,6 +19,8 @@ LATTICE = 3
 """So many spikes apart from each other are tied scores: one alone may be a narrow hump."""
 APART = 0.9
 """So much of a spike is more than its neighbours explain."""
+# Edges are decimals, and their differences nearly so.
+_NEARLY = 1.0 + 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,3 +91,23 @@ def _apart(histogram: ScoreHistogram, noise_sd: float) -> FloatArray:
     if is_apart.sum() < LATTICE:
         return np.zeros_like(counts)
     return np.where(is_apart, counts, 0.0)
+
+
+@lru_cache(maxsize=4)
+def unseen_rounding(histogram: ScoreHistogram) -> float:
+    """To which decimals scores may have been rounded without exact counts showing it.
+
+    Of scores rounded more coarsely than two neighbouring buckets are wide, one would be empty.
+    Under noise nothing of the kind is seen, and errors are larger anyway: 0.
+
+    >>> full = ScoreHistogram(np.array([0.0, 0.5, 0.75, 1.0]), np.full((2, 3), 50.0))
+    >>> unseen_rounding(full)
+    0.1
+    """
+    if not histogram.noise.is_zero:
+        return 0.0
+    held = histogram.counts.sum(axis=0) > 0.0
+    wider = np.maximum(histogram.widths[1:], histogram.widths[:-1])[held[1:] & held[:-1]]
+    if not len(wider):
+        return 0.0
+    return float(10.0 ** floor(log10(float(wider.min()) * _NEARLY)))

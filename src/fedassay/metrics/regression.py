@@ -13,7 +13,7 @@ from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.copies import COPIES
 from fedassay.metrics.crowding import crowded_sums
 from fedassay.metrics.delta_method import counts_estimate
-from fedassay.metrics.lattices import lattice
+from fedassay.metrics.lattices import lattice, unseen_rounding
 from fedassay.metrics.log_odds import PiecedHistogram, log_odds
 from fedassay.metrics.logistic import LogisticFit, fit_logistic, probabilities
 from fedassay.metrics.placements import Placement, at_ends, crowded
@@ -145,15 +145,27 @@ class Regression:
         variance = ((within + between) * even).sum(axis=-1)
         loose = float(((COPIES * counts + spikes**2) * variance).sum())
         wide = self.pieced.doubt(self.influence[index])
-        # Tied scores are often round, and so are edges: all may lie at the same side.
-        sides = self._at_cuts[index][:, 1:-1, [0, -1]] - mean[:, 1:-1, None]
-        ties = lattice(self.histogram).likely(self.histogram)[:, 1:-1, None]
-        aligned = float(np.abs((ties * sides).sum(axis=(0, 1))).max()) / REACH
+        aligned = self._aligned(index)
         beside = crowded_sums(self.histogram, lambda s: self._moved(log_odds(s))[index], mean)
         crowds = max(self._moved_by(self._crowded, index) ** 2, float((beside**2).sum()))
         towers = max((self._moved_by(each, index) for each in self._at_ends), default=0.0) / REACH
         loose += wide**2 + aligned**2 + crowds + towers**2
         return sqrt(loose) + _COARSE * abs(self._bend(index))
+
+    def _aligned(self, index: int) -> float:
+        """The same if scores are round, as edges often are, and all lie at the same side.
+
+        Ties that show may be a whole bucket's width off, all others half of a rounding that no
+        bucket shows.
+        """
+        histogram, mean = self.histogram, self._mean_influence[index]
+        sides = self._at_cuts[index][:, 1:-1, [0, -1]] - mean[:, 1:-1, None]
+        ties = lattice(histogram).likely(histogram)[:, 1:-1, None]
+        likely = float(np.abs((ties * sides).sum(axis=(0, 1))).max())
+        part = 0.5 * unseen_rounding(histogram) / histogram.widths[1:-1]
+        across = np.minimum(part, 1.0) * (sides[..., 1] - sides[..., 0])
+        rows = np.maximum(histogram.counts[:, 1:-1], 0.0)
+        return max(likely, abs(float((rows * across).sum()))) / REACH
 
     @cached_property
     def _crowded(self) -> LogisticFit | NotEnoughData:

@@ -26,7 +26,7 @@ from fedassay.metrics.delta_method import (
     why_undefined,
 )
 from fedassay.metrics.given_clear import reach_given_clear
-from fedassay.metrics.lattices import lattice
+from fedassay.metrics.lattices import lattice, unseen_rounding
 from fedassay.metrics.log_odds import in_pieces
 from fedassay.metrics.nearer import nearer
 from fedassay.metrics.regression import LogisticModel, Regression
@@ -117,7 +117,9 @@ def _oe_ratio(histogram: ScoreHistogram) -> Estimate:
     widths = np.diff(histogram.edges)
     loose = float(((COPIES * counts + histogram.spikes**2) * widths**2).sum() / 12.0)
     # Tied scores are often round, and so are edges: all may lie at the same side of their buckets.
-    aligned = float((lattice(histogram).likely(histogram) * widths / 2.0).sum()) / REACH
+    likely = float((lattice(histogram).likely(histogram) * widths / 2.0).sum())
+    unseen = 0.5 * unseen_rounding(histogram) * float(counts.sum())
+    aligned = max(likely, unseen) / REACH
     crowded = crowded_sums(
         histogram,
         lambda scores: np.stack([scores, scores]),
