@@ -21,6 +21,7 @@ APART = 0.9
 """So much of a spike is more than its neighbours explain."""
 # Edges are decimals, and their differences nearly so.
 _NEARLY = 1.0 + 1e-6
+_MOST_DIGITS = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,17 +98,24 @@ def _apart(histogram: ScoreHistogram, noise_sd: float) -> FloatArray:
 def unseen_rounding(histogram: ScoreHistogram) -> float:
     """To which decimals scores may have been rounded without exact counts showing it.
 
-    Of scores rounded more coarsely than two neighbouring buckets are wide, one would be empty.
+    Of scores rounded more coarsely than two neighbouring buckets are wide, one would be empty;
+    of those whose decimals are no edges, rows are on either side of their buckets' middles.
     Under noise nothing of the kind is seen, and errors are larger anyway: 0.
 
     >>> full = ScoreHistogram(np.array([0.0, 0.5, 0.75, 1.0]), np.full((2, 3), 50.0))
-    >>> unseen_rounding(full)
-    0.1
+    >>> round(unseen_rounding(full), 9)
+    0.01
     """
     if not histogram.noise.is_zero:
         return 0.0
     held = histogram.counts.sum(axis=0) > 0.0
-    wider = np.maximum(histogram.widths[1:], histogram.widths[:-1])[held[1:] & held[:-1]]
-    if not len(wider):
+    both = held[1:] & held[:-1]
+    if not both.any():
         return 0.0
-    return float(10.0 ** floor(log10(float(wider.min()) * _NEARLY)))
+    wider = np.maximum(histogram.widths[1:], histogram.widths[:-1])[both]
+    coarsest = -floor(log10(float(wider.min()) * _NEARLY))
+    for digits in range(max(coarsest, 0), _MOST_DIGITS):
+        places = histogram.edges[1:-1][both] * 10.0**digits
+        if (np.abs(places - np.round(places)) < _NEARLY - 1.0).all():
+            return float(10.0**-digits)
+    return 0.0
