@@ -169,7 +169,9 @@ def _top_sd(histogram: ScoreHistogram, finer: ScoreHistogram) -> float:
 
     From the power that their ROC curve is taken for, from what fewer of them say, noisier, and
     from what is possible, as far as neighbours leave it open: two fifths of it while they are
-    few, all of it where nearly all positives are up there.
+    few, all of it where nearly all positives are up there. Negatives may come first, too, as some
+    classifiers are surest where they are wrong, and no bucket above tells: anything from there to
+    what is read is as likely.
     """
     if not _reads_top_apart(histogram):
         return 0.0
@@ -178,8 +180,12 @@ def _top_sd(histogram: ScoreHistogram, finer: ScoreHistogram) -> float:
     share = min(positives / histogram.total_positives, 1.0)
     room = (1.0 - min(top.mean, 1.0)) * float(spans(histogram).openness[-1])
     possible = room * (_OPEN_TOP + (1.0 - _OPEN_TOP) * share)
+    none, ranks = np.zeros(1), np.array([max(positives, 1.0)])
+    fp = max(float(histogram.negatives[-1]), 0.0)
+    last = float(_mean_of(none, ranks, none + fp, none + 1.0)[0])
     apart = [weighted_sum(each.positives, _mean_precisions(each)[0]) for each in (histogram, finer)]
-    return hypot(positives * hypot(top.sd, possible / REACH), (apart[0] - apart[1]) / 2.0)
+    of_each = hypot(top.sd, possible / REACH, max(top.mean - last, 0.0) / sqrt(12.0))
+    return hypot(positives * of_each, (apart[0] - apart[1]) / 2.0)
 
 
 def _evenly_mixed(counts: FloatArray) -> FloatArray:
