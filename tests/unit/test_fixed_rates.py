@@ -164,7 +164,7 @@ def test_a_rate_that_noise_leaves_anywhere_is_not_told() -> None:
     """In two buckets no cutoff is far from another, and yet the rate may be 0 or 1."""
     counts = np.array([[3000.0, 3000.0], [500.0, 500.0]])
     covariance = np.diag([0.0, 0.0, 100.0, 100.0])
-    covariance[:2, :2] = 1500.0**2 * np.array([[1.0, -0.9], [-0.9, 1.0]])
+    covariance[:2, :2] = 3000.0**2 * np.array([[1.0, -0.98], [-0.98, 1.0]])
     noisy = ScoreHistogram(np.array([0.0, 0.5, 1.0]), counts, DenseNoise(covariance))
     assert "must stand clear" in str(specificity_at_recall(noisy, 0.6))
     calmer = replace(noisy, noise=DenseNoise(0.1 * covariance))

@@ -26,6 +26,7 @@ from fedassay.metrics.nearer import beyond_cells
 from fedassay.metrics.range_noise import CLEAR
 from fedassay.metrics.spans import clear_spikes, open_top, spans
 from fedassay.metrics.top_bucket import LEAST_POWER, mean_precision, top_precision
+from fedassay.noise import is_smoothed
 
 _FEW_BUCKETS = 2**11
 _PARTS = 8
@@ -171,7 +172,7 @@ def _top_sd(histogram: ScoreHistogram, finer: ScoreHistogram) -> float:
     from what is possible, as far as neighbours leave it open: two fifths of it while they are
     few, all of it where nearly all positives are up there. Negatives may come first, too, as some
     classifiers are surest where they are wrong, and no bucket above tells: anything from there to
-    what is read is as likely.
+    what is read is as likely. Smoothed counts have a curve up there, with its own errors.
     """
     if not _reads_top_apart(histogram):
         return 0.0
@@ -184,7 +185,8 @@ def _top_sd(histogram: ScoreHistogram, finer: ScoreHistogram) -> float:
     fp = max(float(histogram.negatives[-1]), 0.0)
     last = float(_mean_of(none, ranks, none + fp, none + 1.0)[0])
     apart = [weighted_sum(each.positives, _mean_precisions(each)[0]) for each in (histogram, finer)]
-    of_each = hypot(top.sd, possible / REACH, max(top.mean - last, 0.0) / sqrt(12.0))
+    below = 0.0 if is_smoothed(histogram.noise) else max(top.mean - last, 0.0) / sqrt(12.0)
+    of_each = hypot(top.sd, possible / REACH, below)
     return hypot(positives * of_each, (apart[0] - apart[1]) / 2.0)
 
 

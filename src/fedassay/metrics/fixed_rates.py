@@ -106,14 +106,14 @@ def _rate(histogram: ScoreHistogram, *, fixed: int, share: float) -> Estimate:
         shape=Shape.LOGIT,
         trials=max(float(totals[other]), 1.0),
     )
+    reach = REACH * above.noise_sd
+    if reach > _WIDEST:
+        return _why_anywhere(fixed, share, max(rate - reach, 0.0), min(rate + reach, 1.0))
     allowed = crossing(histogram, fixed, share) if above.noise_sd > 0.0 else None
     if allowed is not None and allowed.is_long:
         if allowed.apart > _WIDEST:
             return _why_anywhere(fixed, share, allowed.low, allowed.high)
         above = _over_all(above, allowed)
-    reach = REACH * above.noise_sd
-    if 2.0 * reach > _WIDEST:
-        return _why_anywhere(fixed, share, max(rate - reach, 0.0), min(rate + reach, 1.0))
     return _as_asked(above, is_specificity=fixed == 1)
 
 

@@ -160,7 +160,8 @@ class PiecedHistogram:
         spread = np.sqrt(COPIES * (1.0 / own + 1.0 / other))
         ratios = other / own * np.exp(np.stack([-spread, spread]))
         reach = np.abs(self.likely_ends[end, -1] - self.likely_ends[end, 0])
-        powers = np.log1p(ratios) / max(float(np.log(edges[2] / edges[1])), _NEAREST)
+        apart = float(np.log(edges[2]) - np.log(edges[1]))
+        powers = np.log1p(ratios) / max(apart, _NEAREST)
         powers = np.clip(powers, 2.0 / max(float(reach), _NEAREST), _LARGEST_POWER)
         cuts = self.cuts[end] if end == 0 else 1.0 - self.cuts[end]
         shares: FloatArray = np.abs(np.diff(cuts ** powers[..., None], axis=-1))

@@ -1,16 +1,17 @@
 """Areas under the ROC and precision-recall curves."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import sqrt
 
 import numpy as np
 
 from fedassay.errors import SettingInvalid
-from fedassay.estimate import REACH, Estimate, Shape, unless_too_coarse
+from fedassay.estimate import REACH, Estimate, NotEnoughData, Shape, unless_too_coarse
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram, require_histogram
 from fedassay.interpolation import monotone_slopes
-from fedassay.metrics.copies import COPIES
+from fedassay.metrics.copies import COPIES, DRAWN
 from fedassay.metrics.delta_method import (
     SPECK,
     counts_estimate,
@@ -62,7 +63,11 @@ def roc_auc(histogram: ScoreHistogram, *, max_fpr: float | None = None) -> Estim
     require_histogram(histogram)
     if max_fpr is not None:
         return _partial_auc(histogram, max_fpr)
-    return unless_too_coarse(likely_area(histogram), "ROC AUC", 0.5)
+    area = likely_area(histogram)
+    # A table's own luck makes no grid too coarse: more rows would help.
+    drawn = replace(area, binning_sd=area.binning_sd * sqrt(DRAWN / COPIES))
+    coarse = unless_too_coarse(drawn, "ROC AUC", 0.5)
+    return coarse if isinstance(coarse, NotEnoughData) else area
 
 
 def likely_area(histogram: ScoreHistogram) -> Estimate:

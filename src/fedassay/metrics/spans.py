@@ -19,6 +19,7 @@ from fedassay.metrics.lattices import lattice
 from fedassay.metrics.range_noise import FEW, RangeNoise, cell_noise_sd, range_noise
 
 _CLEAR = 3.0
+_MOST_TIMES = 1e100  # so much wider than a neighbour of hardly any width, squared, is a number
 _LUMP = 0.5
 _TINY = 1e-300
 _STEEP = 300.0
@@ -395,4 +396,5 @@ def _beside(histogram: ScoreHistogram, label: int, bucket: int, step: int) -> _B
             break
     count, width = max(float(counts[last]), 0.0), float(widths[last])
     own = float(histogram.widths[bucket])
-    return _Beside(count * own / width, count * (own / width) ** 2, 0.5 * (own + width))
+    times = min(own / width, _MOST_TIMES)
+    return _Beside(count * times, count * times**2, 0.5 * (own + width))
