@@ -45,6 +45,10 @@ _DENSITY = np.stack(
 _FEW_BUCKETS = 2**11
 _PAIRS = _BELOW * _NODE_WEIGHTS @ _DENSITY.T
 
+BUT_FOR_LUCK = sqrt(DRAWN / COPIES)
+"""The part of a binning error that may make a grid too coarse: a table's own luck does not, since
+more rows would help."""
+
 
 def roc_auc(histogram: ScoreHistogram, *, max_fpr: float | None = None) -> Estimate:
     """The area under the ROC curve (`eq:histauc`); ties count one half.
@@ -64,8 +68,7 @@ def roc_auc(histogram: ScoreHistogram, *, max_fpr: float | None = None) -> Estim
     if max_fpr is not None:
         return _partial_auc(histogram, max_fpr)
     area = likely_area(histogram)
-    # A table's own luck makes no grid too coarse: more rows would help.
-    drawn = replace(area, binning_sd=area.binning_sd * sqrt(DRAWN / COPIES))
+    drawn = replace(area, binning_sd=BUT_FOR_LUCK * area.binning_sd)
     coarse = unless_too_coarse(drawn, "ROC AUC", 0.5)
     return coarse if isinstance(coarse, NotEnoughData) else area
 

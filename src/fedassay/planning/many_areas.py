@@ -9,10 +9,10 @@ from fedassay.estimate import REACH
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.delta_method import SPECK
-from fedassay.metrics.roc_auc import binning_sds, pairs_within
+from fedassay.metrics.roc_auc import BUT_FOR_LUCK, binning_sds, pairs_within
 
 # Buckets that hide more than two thirds of the half that is possible leave no area.
-_TOO_COARSE = 0.5 / (3.0 * REACH)
+_TOO_COARSE = 0.5 / (3.0 * REACH * BUT_FOR_LUCK)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
