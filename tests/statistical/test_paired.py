@@ -11,6 +11,7 @@ runs; experiments/paired.md has how often intervals hold, power and false alarms
 """
 
 from dataclasses import replace
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cache
 from math import log
@@ -142,11 +143,13 @@ def test_a_row_counted_twice_on_a_level_would_cost_more() -> None:
     assert distributed_loss(survey, twice) > 1.2 * float(survey.epsilon)
 
 
-def local_loss(mechanism: AnyMechanism, values: int) -> float:
+def local_loss(mechanism: AnyMechanism, values: int) -> float | Decimal:
     """The largest log ratio of one report's exact law between two of so many values."""
     if isinstance(mechanism, RandomizedResponse):
-        keep = float(mechanism.p)
-        return log(keep / ((1.0 - keep) / (values - 1)))
+        # In more digits than a float has: the last of those would decide.
+        odds = mechanism.p * (values - 1) / (1 - mechanism.p)
+        with localcontext(prec=60):
+            return (Decimal(odds.numerator) / Decimal(odds.denominator)).ln()
     assert isinstance(mechanism, UnaryEncoding)
     # One bit falls from its own chance to the others', and another one rises.
     law = mechanism.law()
