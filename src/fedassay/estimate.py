@@ -188,13 +188,22 @@ def unless_too_coarse(estimate: Estimate, of: str, span: float) -> Estimate:
     reach = REACH * estimate.binning_sd
     if reach <= span / 3.0 or estimate.binning_sd <= 2.0 * estimate.noise_sd:
         return estimate
+    return too_coarse(estimate, of, min(reach, span))
+
+
+def too_coarse(estimate: Estimate, of: str, reach: float) -> TooCoarse:
+    """No answer, because cells move it by up to `reach` either way.
+
+    >>> print(too_coarse(Estimate(3.0, binning_sd=9.0), "the ratio", 17.6).reason[:76])
+    the grid is too coarse for these scores: where they lie inside its cells mov
+    """
     return TooCoarse(
         noise_sd=estimate.noise_sd,
         sampling_sd=estimate.sampling_sd,
         binning_bound=estimate.binning_bound,
         binning_sd=estimate.binning_sd,
         reason="the grid is too coarse for these scores: where they lie inside its cells moves "
-        f"{of} by up to {min(reach, span):.2g} either way. {FINER}",
+        f"{of} by up to {reach:.2g} either way. {FINER}",
     )
 
 

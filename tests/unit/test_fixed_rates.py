@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from fedassay import Estimate, Grid, ScoreHistogram
 from fedassay.errors import SettingInvalid
+from fedassay.estimate import TooCoarse
 from fedassay.metrics import recall_at_specificity, specificity_at_recall
 from fedassay.metrics.crossings import crossing
 from fedassay.metrics.cutoffs import chords, cutoff
@@ -192,3 +193,13 @@ def test_of_exact_counts_a_rate_errs_by_no_more_than_its_bucket_hides() -> None:
     counts = np.array([[50.0, 1.0, 50.0], [5.0, 10.0, 35.0]])
     found = specificity_at_recall(ScoreHistogram(np.array([0.0, 0.3, 0.6, 1.0]), counts), 0.9)
     assert found.binning_sd <= 1 / 101 + 1e-12
+
+
+def test_a_rate_inside_a_cell_of_nearly_all_is_too_coarse() -> None:
+    """Nine tenths of the positives are reached inside a cell that holds 97 % of the negatives."""
+    counts = np.array([[30000.0, 500.0, 200.0], [240.0, 100.0, 60.0]])
+    coarse = ScoreHistogram(np.array([0.0, 0.01, 0.5, 1.0]), counts)
+    found = specificity_at_recall(coarse, 0.9)
+    assert isinstance(found, TooCoarse)
+    assert "moves specificity by up to 1 either way" in found.reason
+    assert specificity_at_recall(coarse, 0.3).is_available

@@ -6,7 +6,14 @@ from math import hypot, inf, isnan, log, sqrt
 
 import numpy as np
 
-from fedassay.estimate import REACH, Estimate, NotEnoughData, Shape, unless_too_coarse
+from fedassay.estimate import (
+    REACH,
+    Estimate,
+    NotEnoughData,
+    Shape,
+    too_coarse,
+    unless_too_coarse,
+)
 from fedassay.examples import FloatArray
 from fedassay.metrics.confusion import Confusion, ConfusionCounts
 from fedassay.metrics.delta_method import CLEAR_OF_NOISE, why_lost_in_noise
@@ -111,10 +118,11 @@ def from_confusion(
     if isinstance(found, NotEnoughData):
         return found
     found = replace(found, binning_sd=_binning_sd(at, at.hidden, value, moves))
-    if kind.shape is not Shape.LOG or REACH * found.binning_sd <= _MOST_LOGARITHMS * abs(centre):
+    reach = REACH * found.binning_sd
+    if kind.shape is not Shape.LOG or reach <= _MOST_LOGARITHMS * abs(centre):
         return found
     # Twenty times as much or as little: an interval that says nothing.
-    return unless_too_coarse(found, f"the figure at {at.threshold:.4g}", 0.0)
+    return too_coarse(found, f"the figure at {at.threshold:.4g}", reach)
 
 
 def _of_few(above: float, size: float, kind: Kind) -> float:
