@@ -1,10 +1,12 @@
 """Ratios that answer only where noise left a divisor large: what holds of those that answer."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from fedassay import ScoreHistogram
+from fedassay import Estimate, ScoreHistogram
 from fedassay.estimate import NotEnoughData
 from fedassay.metrics import lr_plus, oe_ratio, precision
 from fedassay.metrics.given_clear import reach_given_clear
@@ -44,19 +46,18 @@ def fewest(answers: int) -> int:
     return int(binom.ppf(FALSE_ALARMS, answers, 0.93))
 
 
-def test_likelihood_ratios_that_answer_hold_the_rows_value() -> None:
-    truth = (9000 / 12000) / (600 / 50600)
-    found = [lr_plus(each, 0.5) for each in surveys(COUNTS, np.full((2, 2), SD))]
-    there = [each for each in found if not isinstance(each, NotEnoughData)]
-    held = sum(truth in each.interval(population=False) for each in there)
-    assert 100 < len(there) < SURVEYS / 5
-    assert held >= fewest(len(there))
-
-
-def test_precisions_that_answer_hold_the_rows_value() -> None:
-    counts = np.array([[50000.0, 400.0], [3000.0, 450.0]])
-    truth = 450 / 850
-    found = [precision(each, 0.5) for each in surveys(counts, np.full((2, 2), SD))]
+@pytest.mark.parametrize(
+    ("figure", "counts", "truth"),
+    [
+        (lr_plus, COUNTS, (9000 / 12000) / (600 / 50600)),
+        (precision, np.array([[50000.0, 400.0], [3000.0, 450.0]]), 450 / 850),
+    ],
+    ids=["lr_plus", "precision"],
+)
+def test_ratios_that_answer_hold_the_rows_value(
+    figure: Callable[[ScoreHistogram, float], Estimate], counts: np.ndarray, truth: float
+) -> None:
+    found = [figure(each, 0.5) for each in surveys(counts, np.full((2, 2), SD))]
     there = [each for each in found if not isinstance(each, NotEnoughData)]
     held = sum(truth in each.interval(population=False) for each in there)
     assert 100 < len(there) < SURVEYS / 5
