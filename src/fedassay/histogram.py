@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedassay.checks import require_thresholds, require_type, require_whole, shown
+from fedassay.doubts import Doubts
 from fedassay.errors import SettingInvalid
 from fedassay.examples import Examples, FloatArray, IntArray
 from fedassay.grid import Grid
@@ -44,7 +45,9 @@ class ScoreHistogram:
     """Positions of the edges between which examples were counted, ends included, where buckets
     inside are known from less; None where all are known alike."""
     counted: "ScoreHistogram | None" = None
-    """Those cells as counters alone have them, where counts were smoothed."""
+    """The same buckets as counters alone have them, where counts were smoothed."""
+    doubts: Doubts | None = None
+    """What those counters say against smoothed counts."""
 
     def __post_init__(self) -> None:
         for name in ("edges", "counts"):

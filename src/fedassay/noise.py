@@ -213,22 +213,26 @@ class DenseNoise:
         summed: FloatArray = self.covariance.reshape(2, leaves, 2, leaves).sum(axis=(0, 2))
         return summed
 
-    def below(self, label: int) -> FloatArray:
-        """Of one label's counts below any two edges: sums of sums, without a product.
+    def below(self, label: int, other: int | None = None) -> FloatArray:
+        """Of one label's counts below an edge and its own, or the other's, below any.
+
+        Sums of sums, without a product.
 
         >>> DenseNoise(np.eye(4)).below(0).tolist()
         [[0.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 1.0, 2.0]]
+        >>> DenseNoise(np.ones((4, 4))).below(0, 1).tolist()
+        [[0.0, 0.0, 0.0], [0.0, 1.0, 2.0], [0.0, 2.0, 4.0]]
         """
-        leaves = len(self.covariance) // 2
-        own = slice(label * leaves, (label + 1) * leaves)
+        leaves, other = len(self.covariance) // 2, label if other is None else other
+        rows, columns = (slice(each * leaves, (each + 1) * leaves) for each in (label, other))
         form = np.zeros((leaves + 1, leaves + 1))
-        form[1:, 1:] = self.covariance[own, own].cumsum(axis=0).cumsum(axis=1)
+        form[1:, 1:] = self.covariance[rows, columns].cumsum(axis=0).cumsum(axis=1)
         if self.table is None:
             return form
-        below = np.append(0.0, np.cumsum(self.table[label]))
+        below = [np.append(0.0, np.cumsum(self.table[each])) for each in (label, other)]
         place = np.arange(leaves + 1)
-        both = below[np.minimum(place[:, None], place)]
-        shared: FloatArray = both - np.outer(below, below) / max(float(self.table.sum()), 1.0)
+        both = below[0][np.minimum(place[:, None], place)] if other == label else 0.0
+        shared: FloatArray = both - np.outer(*below) / max(float(self.table.sum()), 1.0)
         return form - shared
 
     def reports_for(self, growth: float) -> float:

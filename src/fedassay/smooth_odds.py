@@ -65,6 +65,8 @@ class SmoothOdds:
     total_is_known: bool
     is_lumpy: bool = False
     """Whether every leaf's pooled count is free."""
+    sizes: tuple[float, float] = (1.0, 1.0)
+    """How many times as high as is usual waves of pooled counts and of log-odds are."""
 
     @classmethod
     def around(
@@ -123,7 +125,7 @@ class SmoothOdds:
         if not self.is_lumpy:
             spreads[first - _WAVES : first] *= pooled
         spreads[-_WAVES:] *= odds
-        return replace(self, spreads=spreads)
+        return replace(self, spreads=spreads, sizes=(pooled, odds))
 
     def counts(self, bends: FloatArray) -> FloatArray:
         """Label x leaf."""
@@ -153,18 +155,25 @@ class SmoothOdds:
             of_pooled = of_pooled - pooled @ of_pooled / pooled.sum()
         return of_pooled
 
-    def likeliest(self, observed: Observed) -> Reading:
-        """The reading of the prior that has most evidence: as smooth as is usual, or rougher.
-
-        Of scores that bend three times as far as is usual, intervals are still to hold.
-        """
-        sums, bends, reads = Sums.of(observed), np.zeros(len(self.spreads)), []
+    def tried(self, observed: Observed) -> "list[Read]":
+        """The likeliest counts of every prior: as smooth as is usual, and rougher."""
+        sums, bends, reads = Sums.of(observed), np.zeros(len(self.spreads)), list[Read]()
         for pooled, odds in _SIZES:
             if self.is_lumpy and pooled > 1.0:
                 continue
             reads.append(self.rougher(pooled, odds)._read(sums, bends))
             bends = reads[0].bends
-        best = max(reads, key=lambda each: each.evidence)
+        return reads
+
+    def likeliest(self, observed: Observed) -> Reading:
+        """The reading of the prior that has most evidence."""
+        return self.cautiously(most_evident(self.tried(observed)), observed)
+
+    def cautiously(self, best: "Read", observed: Observed) -> Reading:
+        """The likeliest counts, and how far they may move.
+
+        Of scores that bend three times as far as is usual, intervals are still to hold.
+        """
         cautious = np.maximum(best.family.spreads, self.cautious().spreads)
         return replace(self, spreads=cautious).reading(best.counts, observed)
 
@@ -212,7 +221,7 @@ class SmoothOdds:
                 break
             bends, counts, badness, damping = tried, reached, found, damping / 10.0
         spread = float(np.linalg.slogdet(precision)[1]) + 2.0 * float(np.log(self.spreads).sum())
-        return Read(self, bends, counts, -0.5 * (badness + spread))
+        return Read(self, bends, counts, -0.5 * (badness + spread), precision)
 
     def _badness(self, bends: FloatArray, counts: FloatArray, sums: Sums) -> float:
         missed = (sums.values - sums.over(counts)) ** 2 / sums.variances
@@ -265,6 +274,13 @@ class Read(NamedTuple):
     counts: FloatArray
     evidence: float
     """Its logarithm, up to what all priors have in common."""
+    precision: FloatArray
+    """Of the bends, after the counters."""
+
+
+def most_evident(tried: "Sequence[Read]") -> "Read":
+    """The likeliest counts of the prior that most speaks for."""
+    return max(tried, key=lambda each: each.evidence)
 
 
 def _pooled_and_swing(counts: FloatArray) -> FloatArray:

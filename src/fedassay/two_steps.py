@@ -13,14 +13,16 @@ from fedassay.decoding import (
     level_variance,
     require_enough,
 )
+from fedassay.doubts import Doubts
 from fedassay.errors import SettingInvalid, SurveyMismatch
 from fedassay.examples import FloatArray, IntArray
 from fedassay.grid import Grid
 from fedassay.histogram import ScoreHistogram
 from fedassay.mechanisms import Guarantee
 from fedassay.noise import DenseNoise
+from fedassay.odds_doubts import doubts_of
 from fedassay.reconcile import Observed, fit_leaves
-from fedassay.smooth_odds import Reading, SmoothOdds, table_covariance
+from fedassay.smooth_odds import Reading, SmoothOdds, most_evident, table_covariance
 from fedassay.survey import Survey
 from fedassay.survey_steps import FirstOfTwo, SecondOfTwo
 from fedassay.tally import Tally
@@ -228,9 +230,10 @@ def _smoothly(
         total_is_known=second.total_is_known,
     )
     seen = Observed.joined(observed)
-    reading = family.likeliest(seen)
+    tried = family.tried(seen)
+    reading = family.cautiously(most_evident(tried), seen)
     smoothed = read_as(second, leaves.edges, reading, seen, smooth=leaves.smooth)
-    return replace(smoothed, counted=by_cells(second, leaves).counted_cells)
+    return replace(smoothed, counted=by_cells(second, leaves), doubts=doubts_of(tried))
 
 
 def none_negative(histogram: ScoreHistogram) -> FloatArray:
@@ -260,7 +263,8 @@ def expected_smoothly(
 ) -> ScoreHistogram:
     """What would be read of scores with these expected counts, under local privacy.
 
-    With the errors that intervals allow for, or with those that are likely.
+    With the errors that intervals allow for, or with those that are likely. Such scores bend as is
+    usual, and nothing will speak against their curve.
     """
     family = SmoothOdds.around(
         second.grid.edges,
@@ -270,7 +274,8 @@ def expected_smoothly(
     )
     seen = Observed.joined(observed)
     reading = (family if likely else family.cautious()).reading(counts, seen)
-    return read_as(second, second.grid.edges, reading, seen, smooth=smooth)
+    expected = read_as(second, second.grid.edges, reading, seen, smooth=smooth)
+    return replace(expected, doubts=Doubts(0.0, 0.0, np.zeros(expected.buckets)))
 
 
 def _epsilon(survey: Survey) -> float | None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import optimize, stats
 
 from fedassay import Estimate, Grid, ScoreHistogram
 from fedassay.errors import SettingInvalid
@@ -203,3 +204,25 @@ def test_a_rate_inside_a_cell_of_nearly_all_is_too_coarse() -> None:
     assert isinstance(found, TooCoarse)
     assert "moves specificity by up to 1 either way" in found.reason
     assert specificity_at_recall(coarse, 0.3).is_available
+
+
+def lifted(sd: float) -> ScoreHistogram:
+    """A curve that is sure of 1,000 positives, of counters that have noise in their sum."""
+    edges, rising = np.arange(21) / 20, np.linspace(0.1, 1.9, 20)
+    counts = np.stack([5000.0 * rising[::-1], 50.0 * rising])
+    each = sd**2 / 20
+    counted = ScoreHistogram(edges.copy(), counts, DenseNoise(each * np.eye(40)))
+    noise = DenseNoise(np.eye(40), is_smoothed=True)
+    return ScoreHistogram(edges, counts, noise, counted=counted)
+
+
+def test_a_class_that_noise_may_have_lifted_leaves_room_above_its_rate() -> None:
+    """At 5.4 deviations where 4 are asked for: as many above, of the fewest that answer so."""
+    sd, sf = 185.0, stats.norm.sf
+    clear, barely = (recall_at_specificity(lifted(each), 0.9) for each in (1.0, sd))
+    assert clear.value == barely.value
+    fewer = optimize.brentq(lambda t: sf(t) / sf(t - 1000.0 / sd + 4.0) - 0.05, 0.0, 9.0)
+    highest = barely.value * 1000.0 / (1000.0 - fewer * sd)
+    assert highest > barely.value + 0.2
+    assert barely.value + 1.959964 * barely.noise_sd == pytest.approx(highest, rel=1e-4)
+    assert clear.noise_sd < 0.01

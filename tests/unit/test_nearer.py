@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fedassay import Estimate, NotEnoughData, ScoreHistogram, metrics
+from fedassay.doubts import Doubts
 from fedassay.metrics.nearer import beyond_cells, nearer
 from fedassay.noise import DenseNoise
 
@@ -77,21 +78,29 @@ def test_observed_over_expected_is_read_from_cells_where_leaves_are_noisier() ->
     assert abs(leaves.value - 1.0) > 0.1
 
 
-@pytest.mark.parametrize(("hidden", "expected"), [(5.0, 4.0), (3.0, 1.0), (0.5, 1.0)])
-def test_smoothed_counts_err_by_no_less_than_their_cells_hide(
-    hidden: float, expected: float
+def smoothed(doubts: Doubts | None) -> ScoreHistogram:
+    """Two leaves, one cell."""
+    noise, cells = DenseNoise(np.eye(4), is_smoothed=True), np.array([0, 2])
+    return ScoreHistogram(np.arange(3) / 2, np.ones((2, 2)), noise, cells=cells, doubts=doubts)
+
+
+@pytest.mark.parametrize(
+    ("cliffs", "hidden", "expected"),
+    [(None, 5.0, 5.0), (1.0, 5.0, 5.0), (1.0, 0.5, 1.0), (0.5, 5.0, 4.196), (0.04, 5.0, 1.0)],
+)
+def test_smoothed_counts_err_by_what_cells_hide_as_far_as_cliffs_are_likely(
+    cliffs: float | None, hidden: float, expected: float
 ) -> None:
-    """Noise of 3 and binning of 1 by leaf: with 4 of binning both make 5, as cells hide."""
-    noise = DenseNoise(np.eye(4), is_smoothed=True)
-    smoothed = ScoreHistogram(np.arange(3) / 2, np.ones((2, 2)), noise, cells=np.array([0, 2]))
+    """Binning of 1 by leaf; one in two, an error needs 1.645 deviations where 1.96 are usual."""
     by_leaf, by_cell = reading(1.0, 3.0, 1.0), reading(2.0, 9.0, hidden)
 
     def figure(read: ScoreHistogram) -> Estimate:
         return by_leaf if read.buckets == 2 else by_cell
 
-    found = beyond_cells(smoothed, figure)
+    doubts = None if cliffs is None else Doubts(cliffs, 1.0, np.zeros(2))
+    found = beyond_cells(smoothed(doubts), figure)
     assert (found.value, found.noise_sd) == (1.0, 3.0)
-    assert found.binning_sd == pytest.approx(expected)
+    assert found.binning_sd == pytest.approx(expected, abs=1e-3)
     # What was not smoothed is read from its cells, or its leaves, and knows what they hide.
     assert beyond_cells(two_leaves(), figure) == by_leaf
 

@@ -83,7 +83,7 @@ def confusion(histogram: ScoreHistogram, threshold: float) -> Confusion:
     by_leaf = _interpolated(histogram, threshold)
     if histogram.cells is None or threshold in histogram.edges[histogram.cells]:
         counted = histogram.counted
-        return by_leaf if counted is None else _beside_counters(by_leaf, counted)
+        return by_leaf if counted is None else _beside_counters(by_leaf, counted.counted_cells)
     if is_smoothed(histogram.noise):
         return _hidden_by_cell(by_leaf)
     by_cell = _interpolated(histogram.by_cells(), threshold)

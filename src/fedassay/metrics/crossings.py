@@ -8,15 +8,18 @@ says the same (`metrics.cutoffs`). Where the class is small against its noise th
 goal again and again, and many buckets are left.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import hypot
 
 import numpy as np
 
 from fedassay.estimate import REACH
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.along_the_curve import beside_ties, ends_along, rates_at_goal
 from fedassay.metrics.range_noise import range_noise
 from fedassay.metrics.spans import clear_spikes, spans
+from fedassay.noise import DenseNoise
 
 # So many points of each bucket are tried; deviations run straight between edges.
 _POINTS = 8
@@ -68,8 +71,22 @@ def crossing(histogram: ScoreHistogram, fixed: int, share: float) -> Crossing | 
     last = _end(deviation, int(allowed[-1]), 1) / _POINTS
     rate = above[1 - fixed] / total[1 - fixed]
     here = np.interp([last, first], edges, rate).tolist()
-    ends = [_open_end(histogram, rate, last, 1), _open_end(histogram, rate, first, -1)]
-    return Crossing(first, last, min(ends), max(ends), apart=abs(here[1] - here[0]))
+    ends = sorted([_open_end(histogram, rate, last, 1), _open_end(histogram, rate, first, -1)])
+    found = Crossing(first, last, ends[0], ends[1], apart=abs(here[1] - here[0]))
+    return found if histogram.doubts is None else _smoothly(histogram, found, fixed, share)
+
+
+def _smoothly(histogram: ScoreHistogram, found: Crossing, fixed: int, share: float) -> Crossing:
+    """The same of smoothed counts, whose errors go along the ROC curve, but for ties."""
+    noise, doubts, cutoffs = histogram.noise, histogram.doubts, (found.first, found.last)
+    if doubts is None or not isinstance(noise, DenseNoise):
+        return found
+    rates = rates_at_goal(histogram, noise, fixed, share)
+    low, high = ends_along(doubts, rates, cutoffs, (found.low, found.high))
+    seen, unseen = beside_ties(histogram, doubts, 1 - fixed, cutoffs)
+    half = 0.5 * (high - low) + seen
+    more = seen + hypot(half, unseen) - half
+    return replace(found, low=max(low - more, 0.0), high=min(high + more, 1.0), apart=high - low)
 
 
 def _excess_sd(histogram: ScoreHistogram, fixed: int, share: float) -> FloatArray:

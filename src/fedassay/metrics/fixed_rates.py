@@ -21,7 +21,13 @@ from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.copies import COPIES
 from fedassay.metrics.crossings import Crossing, crossing
 from fedassay.metrics.cutoffs import Cutoff, chords, cutoff
-from fedassay.metrics.delta_method import sampling_variance, why_one_class, why_undefined
+from fedassay.metrics.delta_method import (
+    CLEAR_OF_NOISE,
+    sampling_variance,
+    why_one_class,
+    why_undefined,
+)
+from fedassay.metrics.given_clear import reach_given_clear
 from fedassay.metrics.lattices import unseen_rounding
 
 _ROUNDING = 1e-9
@@ -97,9 +103,10 @@ def _rate(histogram: ScoreHistogram, *, fixed: int, share: float) -> Estimate:
     if histogram.noise.is_zero:
         # What a bucket does not hide cannot be wrong.
         spread = min(spread, furthest)
+    noise_sd = sqrt(fmean(histogram.noise.variance(each) for each in gradients))
     above = Estimate(
         rate,
-        noise_sd=sqrt(fmean(histogram.noise.variance(each) for each in gradients)),
+        noise_sd=max(noise_sd, _given_clear(histogram, other, rate)),
         sampling_sd=sqrt(fmean(sampling_variance(histogram, each) for each in gradients)),
         binning_bound=furthest,
         binning_sd=_beside_tie(histogram, found, other) if found.is_tied else spread,
@@ -117,6 +124,22 @@ def _rate(histogram: ScoreHistogram, *, fixed: int, share: float) -> Estimate:
             return _why_anywhere(fixed, share, allowed.low, allowed.high)
         above = _over_all(above, allowed)
     return _as_asked(above, is_specificity=fixed == 1)
+
+
+def _given_clear(histogram: ScoreHistogram, other: int, rate: float) -> float:
+    """A standard deviation that reaches the rate of the smallest class that would have answered.
+
+    A class is told from noise where it came out clear of it. One that noise lifted has that noise
+    among its counts, below the threshold as a rule: there is more room than above it.
+    """
+    seen = histogram if histogram.counted is None else histogram.counted
+    ones = np.zeros_like(seen.counts)
+    ones[other] = 1.0
+    size, sd = float(seen.counts[other].sum()), sqrt(seen.noise.variance(ones))
+    reach = reach_given_clear(size / sd, CLEAR_OF_NOISE) if sd > 0.0 else REACH
+    if reach <= REACH * (1.0 + _ROUNDING):
+        return 0.0
+    return max(min(rate * size / (size - reach * sd), 1.0) - rate, 0.0) / REACH
 
 
 def _to_the_next_row(histogram: ScoreHistogram, found: Cutoff) -> float:

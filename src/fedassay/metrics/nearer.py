@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
-from math import hypot, sqrt
+from math import hypot
 
+from fedassay.doubts import part_of_error
 from fedassay.estimate import Estimate
 from fedassay.histogram import ScoreHistogram
 from fedassay.noise import DenseNoise
@@ -35,10 +36,10 @@ def nearer(histogram: ScoreHistogram, figure: Callable[[ScoreHistogram], Estimat
 def beyond_cells(
     histogram: ScoreHistogram, figure: Callable[[ScoreHistogram], Estimate]
 ) -> Estimate:
-    """A figure of smoothed counts, with no less of an error than cells would hide of it.
+    """A figure of smoothed counts, with what cells hide of it as far as cliffs are likely.
 
-    A curve that may bend as curves usually do, and cells whose neighbours say how much of them is
-    open, tell of the same ignorance: the larger counts. A curve misses what falls off a cliff.
+    A curve misses what falls off a cliff. Cells whose neighbours say how much of them is open do
+    not; how likely a cliff is, the curve's own evidence says (`doubts`).
 
     >>> import numpy as np
     >>> from fedassay.metrics import prevalence
@@ -47,11 +48,10 @@ def beyond_cells(
     True
     """
     found, cells = figure(histogram), _unsmoothed_cells(histogram)
-    if cells is None:
+    part = 1.0 if histogram.doubts is None else part_of_error(histogram.doubts.cliffs)
+    if cells is None or part == 0.0:
         return found
-    hidden = figure(cells).binning_sd
-    spare = sqrt(max(hidden**2 - found.noise_sd**2, 0.0))
-    return replace(found, binning_sd=max(found.binning_sd, spare))
+    return replace(found, binning_sd=max(found.binning_sd, part * figure(cells).binning_sd))
 
 
 @lru_cache(maxsize=2)

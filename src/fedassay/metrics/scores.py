@@ -59,7 +59,14 @@ def log_loss(histogram: ScoreHistogram) -> Estimate:
     0.472
     """
     require_histogram(histogram)
-    return nearer(histogram, _log_loss)
+    found = nearer(histogram, _log_loss)
+    if histogram.doubts is None or not found.is_available:
+        return found
+    # The likeliest counts are not those to be expected: it may be anywhere in between.
+    losses = _LOG.over(histogram.edges).mean
+    off = abs(float(histogram.doubts.skew @ (losses[1] - losses[0]))) / histogram.total
+    noise_sd = hypot(found.noise_sd, min(off, found.noise_sd) / sqrt(3.0))
+    return replace(found, noise_sd=noise_sd, shape=Shape.LOG)
 
 
 def _log_loss(histogram: ScoreHistogram) -> Estimate:
