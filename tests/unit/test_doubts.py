@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fedassay.doubts import part_of_error
+from fedassay import ScoreHistogram
+from fedassay.doubts import Doubts, part_of_error
+from fedassay.metrics import log_loss
+from fedassay.noise import DenseNoise
 from fedassay.odds_doubts import doubts_of
 from fedassay.smooth_odds import most_evident
-from tests.unit.test_smooth_odds import LEAVES, MIDDLE, POOLED, TRUTH, cells, family
+from tests.unit.test_smooth_odds import EDGES, LEAVES, MIDDLE, POOLED, TRUTH, cells, family
 
 
 @pytest.mark.parametrize("chance", [0.06, 0.2, 0.5, 0.9, 1.0])
@@ -56,3 +59,21 @@ def test_more_positives_are_expected_than_likeliest_where_they_are_few() -> None
     expected = (best.counts.sum(axis=0) / (1.0 + np.exp(-odds))).mean(axis=0)
     assert np.abs(positives + skew - expected).max() < 0.02 * expected.max()
     assert skew[MIDDLE < 0.2].sum() > 5.0
+
+
+@pytest.mark.parametrize("more", [0.0, 0.5, 40.0])
+def test_log_loss_may_be_anywhere_between_likeliest_and_expected_counts(more: float) -> None:
+    """So many more positives in the lowest leaf: off by their loss, as a uniform law spreads."""
+    skew = np.zeros(LEAVES)
+    skew[0] = more
+    noise = DenseNoise(4.0 * np.eye(2 * LEAVES), is_smoothed=True)
+    plain = log_loss(ScoreHistogram(EDGES, TRUTH, noise))
+    doubted = log_loss(ScoreHistogram(EDGES, TRUTH, noise, doubts=Doubts(0.0, 0.0, skew)))
+    # The mean of -log s and of -log(1 - s) over an even leaf from 0 to h.
+    h = float(EDGES[1])
+    own, other = 1.0 - np.log(h), 1.0 + (1.0 - h) * np.log1p(-h) / h
+    off = min(more * (own - other) / TRUTH.sum(), plain.noise_sd)
+    assert doubted.value == plain.value
+    assert doubted.noise_sd == pytest.approx(np.hypot(plain.noise_sd, off / 3.0**0.5), rel=1e-6)
+    low, high = doubted.interval(population=False)
+    assert high / doubted.value == pytest.approx(doubted.value / low)
