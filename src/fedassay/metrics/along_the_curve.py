@@ -66,6 +66,10 @@ def ends_along(
     """The lowest and highest rate between two cutoffs, no further than `ends`.
 
     As far as lumps are likely, it is the ends themselves: beside a lump rates are not the curve's.
+
+    >>> doubts, rates = Doubts(0.0, 0.5, np.zeros(1)), np.array([0.6, 0.4])
+    >>> [round(end, 2) for end in ends_along(doubts, rates, (0.0, 1.0), (0.2, 0.8))]
+    [0.23, 0.77]
     """
     edges = np.arange(len(rates))
     inside = np.arange(np.ceil(cutoffs[0]), np.floor(cutoffs[1]) + 1.0)
@@ -83,6 +87,14 @@ def beside_ties(
 
     Both labels of a leaf stick out together; the curve says how many of them are of the other
     class. Leaves at the very ends are no ties but crowds.
+
+    >>> edges, curve = np.arange(4) / 3, np.full((2, 3), 100.0)
+    >>> told = ScoreHistogram(edges, curve + [0.0, 40.0, 0.0], DenseNoise(25.0 * np.eye(6)))
+    >>> smooth = DenseNoise(np.eye(6), is_smoothed=True)
+    >>> h = ScoreHistogram(edges, curve, smooth, counted=told)
+    >>> seen, _ = beside_ties(h, Doubts(0.0, 0.0, np.zeros(3)), 1, (0.0, 3.0))
+    >>> round(seen, 3)  # 40 of 300
+    0.133
     """
     counted = histogram.counted
     if counted is None or not isinstance(counted.noise, DenseNoise):
