@@ -150,3 +150,30 @@ def test_negatives_that_come_first_are_in_the_interval_under_noise() -> None:
     assert truth in found.interval(population=False)
     low, high = found.interval(population=False)
     assert high - low < 4.0 * (found.value - truth)
+
+
+def test_ties_at_the_very_top_have_no_order_that_noise_could_hide() -> None:
+    """Scores of exactly 1 in both classes: noise drawn 200 times, against what scikit-learn says.
+
+    The same rows in a wide bucket may be in any order, and their interval says so.
+    """
+    generator, sd = np.random.default_rng(4), 30.0
+    labels = np.repeat([0, 1, 0, 1], [4000, 1000, 600, 9000])
+    scores = np.concatenate([generator.random(5000) * 0.999, np.ones(9600)])
+    inner = np.linspace(0.0, 0.999, 31)
+    truth = average_precision_score(labels, scores)
+    narrow, wide = np.concatenate([inner, [1.0 - 1e-12, 1.0]]), np.append(inner, 1.0)
+    widths = {}
+    for edges in (narrow, wide):
+        counts = np.stack([np.histogram(scores[labels == each], edges)[0] for each in (0, 1)])
+        noise = DenseNoise(sd**2 * np.eye(counts.size))
+        noisy = [counts + generator.normal(0.0, sd, counts.shape) for _ in range(200)]
+        found = [metrics.average_precision(ScoreHistogram(edges, each, noise)) for each in noisy]
+        spans = [each.interval(population=False) for each in found]
+        widths[len(edges)] = float(np.median([span.high - span.low for span in spans]))
+        held = sum(truth in span for span in spans)
+        assert held >= 180
+        if edges is narrow:
+            spread = float(np.std([each.value for each in found]))
+            assert widths[len(edges)] < 2 * 1.96 * 1.5 * spread
+    assert widths[len(wide)] > 3.0 * widths[len(narrow)]

@@ -125,3 +125,14 @@ def test_a_ratio_that_cells_leave_open_by_a_factor_of_twenty_is_too_coarse() -> 
     assert isinstance(lr_plus(wide, 0.75), TooCoarse)
     asked = ScoreHistogram(edges.copy(), counts, noise, cells=np.array([0, 4, 6, 8]))
     assert lr_plus(asked, 0.75).value == pytest.approx((800 / 2000) / (1000 / 10000))
+
+
+def test_the_luck_of_both_classes_rows_beside_a_threshold_is_each_classs_own() -> None:
+    """Rows of three copies each that fall evenly into a cell, 2,000 times, against what is said."""
+    generator, rows, cells = np.random.default_rng(3), 400, 20
+    counts = np.full((2, cells), float(rows))
+    evenly = ScoreHistogram(np.arange(cells + 1) / cells, counts)
+    found = flagged(evenly, 0.525)
+    below = 3 * generator.binomial(rows // 3, 0.5, size=(2000, 2))
+    spread = 1000.0 * float(below.sum(axis=1).std()) / float(counts.sum())
+    assert 0.9 * spread < found.binning_sd < 1.15 * spread

@@ -34,6 +34,7 @@ _PLACES = 9
 _LARGE = 16.0
 _CLEAR_OF_CHANCE = 3.0
 _OPEN_TOP = 0.4
+_TINY = 1e-300
 
 
 def average_precision(histogram: ScoreHistogram) -> Estimate:
@@ -172,7 +173,8 @@ def _top_sd(histogram: ScoreHistogram, finer: ScoreHistogram) -> float:
     from what is possible, as far as neighbours leave it open: two fifths of it while they are
     few, all of it where nearly all positives are up there. Negatives may come first, too, as some
     classifiers are surest where they are wrong, and no bucket above tells: anything from there to
-    what is read is as likely. Smoothed counts have a curve up there, with its own errors.
+    what is read is as likely. Smoothed counts have a curve up there, with its own errors. Where
+    both classes are tied up there, ties have no order.
     """
     if not _reads_top_apart(histogram):
         return 0.0
@@ -187,7 +189,9 @@ def _top_sd(histogram: ScoreHistogram, finer: ScoreHistogram) -> float:
     apart = [weighted_sum(each.positives, _mean_precisions(each)[0]) for each in (histogram, finer)]
     below = 0.0 if is_smoothed(histogram.noise) else max(top.mean - last, 0.0) / sqrt(12.0)
     of_each = hypot(top.sd, possible / REACH, below)
-    return hypot(positives * of_each, (apart[0] - apart[1]) / 2.0)
+    last_rows = np.maximum(histogram.counts[:, -1], _TINY)
+    tied = min(float((histogram.ties[:, -1] / last_rows).min()), 1.0)
+    return hypot((1.0 - tied) * positives * of_each, (apart[0] - apart[1]) / 2.0)
 
 
 def _evenly_mixed(counts: FloatArray) -> FloatArray:

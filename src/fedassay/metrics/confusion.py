@@ -42,6 +42,8 @@ class Confusion:
     highest: tuple[float, float]
     spread: tuple[float, float]
     """Standard deviations of negatives and positives above it, from binning."""
+    chance: tuple[float, float]
+    """The part of these that is the luck of single rows: each class has its own."""
     lumps: tuple[float, float]
     """More of them, for lumps that no bucket has shown and for scores that crowd to a bucket's
     denser side: both classes may share these, so that they move a point along a ROC curve and not
@@ -157,9 +159,10 @@ def _interpolated(histogram: ScoreHistogram, threshold: float) -> Confusion:
     least = total - histogram.cumulative[:, bucket]
     if is_inside or part == 1.0:
         least = least - histogram.counts[:, bucket]
-    spread = lumps = np.zeros(2)
+    spread = chance = lumps = np.zeros(2)
     if is_inside:
-        spread = _spread(histogram, bucket, part, shares, below)
+        chance = _chance(histogram, bucket, part, shares)
+        spread = np.hypot(chance, _open(histogram, bucket, part, below))
     if 0.0 < part < 1.0:
         inside = below - histogram.cumulative[:, bucket]
         crowded = crowded_below(histogram, bucket, part, inside)
@@ -174,6 +177,7 @@ def _interpolated(histogram: ScoreHistogram, threshold: float) -> Confusion:
         (float(least[0]), float(least[1])),
         (float(least[0] + own[0]), float(least[1] + own[1])),
         (float(spread[0]), float(spread[1])),
+        (float(chance[0]), float(chance[1])),
         (float(lumps[0]), float(lumps[1])),
         1.0 - shares,
         _noise(histogram, 1.0 - shares),
@@ -190,12 +194,9 @@ def _noise(histogram: ScoreHistogram, above: FloatArray) -> FloatArray:
     return histogram.noise.covariances(weights)
 
 
-def _spread(
-    histogram: ScoreHistogram, bucket: int, part: float, shares: FloatArray, below: FloatArray
-) -> FloatArray:
-    """Standard deviations of the interpolated counts from the true ones, per label.
+def _chance(histogram: ScoreHistogram, bucket: int, part: float, shares: FloatArray) -> FloatArray:
+    """Standard deviations of the interpolated counts, per label, as rows fall to both sides.
 
-    Rows fall to both sides by chance, and the curve may be wrong by what its neighbours leave open.
     Chance is that of a share a deviation nearer to a half, but by a quarter of it at most: few rows
     vary by more where a table happens to have more of them on that side.
     """
@@ -209,12 +210,16 @@ def _spread(
         chance = chance + counts[:, bucket - 1] * (1.0 - shares[:, bucket - 1]) ** 2
     if bucket + 1 < histogram.buckets:
         chance = chance + counts[:, bucket + 1] * shares[:, bucket + 1] ** 2
-    chance = COPIES * chance
+    return np.sqrt(COPIES * chance)
+
+
+def _open(histogram: ScoreHistogram, bucket: int, part: float, below: FloatArray) -> FloatArray:
+    """The same of a curve that is wrong by what its neighbours leave open."""
     if part == 0.0:
         # At 0 itself only what towers there may be exactly 0.
-        return np.sqrt(chance + (clear_spikes(histogram)[:, bucket] / 2.0) ** 2)
-    possible = possible_below(histogram, bucket, part, below - histogram.cumulative[:, bucket])
-    return np.sqrt(chance + (possible / REACH) ** 2)
+        return clear_spikes(histogram)[:, bucket] / 2.0
+    inside = below - histogram.cumulative[:, bucket]
+    return possible_below(histogram, bucket, part, inside) / REACH
 
 
 def confusion_weights(at: Confusion, slope: tuple[float, ...]) -> FloatArray:

@@ -22,6 +22,7 @@ from fedassay.metrics.given_clear import reach_given_clear
 # A bucket's class may lie on one side but for so much: where cells were merged, nearly all of a
 # rare event's scores lie next to the denser neighbour.
 _TAIL = 0.0025
+_TINY = 1e-300
 # A ratio that cells leave open by a factor of more than twenty is not told.
 _MOST_LOGARITHMS = log(20.0)
 
@@ -152,24 +153,23 @@ def _binning_sd(
 ) -> float:
     """The standard deviation of a figure from where scores lie inside a bucket.
 
-    Either class may lie higher or lower there, each for itself or both together. A ratio bends,
-    and its slope says too little: it is read at both ends of what is likely.
+    Either class may lie higher or lower there, each for itself or both together, but for the luck
+    of their rows. A ratio bends, and its slope says too little: it is read at both ends of what is
+    likely.
     """
     if spread == (0.0, 0.0):
         return 0.0
-    slopes = [move * each for move, each in zip(moves, spread, strict=True)]
-    ways = [(1.0, 0.0), (0.0, 1.0), (1.0, 1.0)]
+    lucky = [each / max(sd, each, _TINY) for each, sd in zip(at.chance, spread, strict=True)]
+    open_sds = [sd * sqrt(1.0 - part * part) for sd, part in zip(spread, lucky, strict=True)]
+    ways = [(spread[0], 0.0), (0.0, spread[1]), (open_sds[0], open_sds[1])]
     each = [
         max(
-            abs(way[0] * slopes[0] + way[1] * slopes[1]),
-            *(
-                _moved(at, value, (side * way[0] * spread[0], side * way[1] * spread[1]))
-                for side in (-1.0, 1.0)
-            ),
+            abs(moves[0] * way[0] + moves[1] * way[1]),
+            *(_moved(at, value, (side * way[0], side * way[1])) for side in (-1.0, 1.0)),
         )
         for way in ways
     ]
-    return max(hypot(each[0], each[1]), each[2])
+    return max(hypot(each[0], each[1]), hypot(each[2], lucky[0] * each[0], lucky[1] * each[1]))
 
 
 def _moved(

@@ -1,8 +1,8 @@
 "use strict";
 // Figures at a threshold with their 95 % intervals, as fedassay's metrics give them: what
 // metrics/confusion_figures.py, given_clear.py, net_benefit.py and estimate.py say in Python.
-// A confusion is { counts: [tp, fp, fn, tn], noise: 4 x 4 or null, spread, hidden, lowest, highest: [negatives,
-// positives] above the threshold, threshold, z, clear }. An estimate is { value, low, high } or { value: null, why }.
+// A confusion is { counts: [tp, fp, fn, tn], noise: 4 x 4 or null, spread, chance, hidden, lowest, highest:
+// [negatives, positives] above the threshold, threshold, z, clear }. An estimate is { value, low, high } or { value: null, why }.
 const fedassayMetrics = (() => {
   const SPECK = 1e-9;
   const TAIL = 0.0025;
@@ -30,6 +30,7 @@ const fedassayMetrics = (() => {
       counts: [positives - fn, negatives - tn, fn, tn],
       noise,
       spread: [data.spread[0][index], data.spread[1][index]],
+      chance: [data.chance[0][index], data.chance[1][index]],
       hidden: [data.hidden[0][index], data.hidden[1][index]],
       lowest: [data.lowest[0][index], data.lowest[1][index]],
       highest: [data.highest[0][index], data.highest[1][index]],
@@ -111,18 +112,20 @@ const fedassayMetrics = (() => {
     return Number.isNaN(there) ? 0 : Math.abs(there - value(at.counts)) / at.z;
   }
 
-  // Either class may lie higher or lower inside a bucket, each for itself or both together; a
-  // ratio bends, so that it is read at both ends of what is likely.
+  // Either class may lie higher or lower inside a bucket, each for itself or both together, but for the luck of
+  // their rows; a ratio bends, so that it is read at both ends of what is likely.
   function binningSd(at, spread, value, moves) {
     if (spread[0] === 0 && spread[1] === 0) return 0;
-    const slopes = moves.map((move, label) => move * spread[label]);
-    const each = [[1, 0], [0, 1], [1, 1]].map((way) =>
+    const lucky = at.chance.map((sd, label) => (sd > 0 ? sd / Math.max(spread[label], sd) : 0));
+    const open = spread.map((sd, label) => sd * Math.sqrt(1 - lucky[label] * lucky[label]));
+    const each = [[spread[0], 0], [0, spread[1]], open].map((way) =>
       Math.max(
-        Math.abs(dot(way, slopes)),
-        ...[-1, 1].map((side) => moved(at, value, way.map((w, label) => side * w * spread[label]))),
+        Math.abs(dot(way, moves)),
+        ...[-1, 1].map((side) => moved(at, value, way.map((sd) => side * sd))),
       ),
     );
-    return Math.max(Math.hypot(each[0], each[1]), each[2]);
+    const apart = Math.hypot(each[0], each[1]);
+    return Math.max(apart, Math.hypot(each[2], lucky[0] * each[0], lucky[1] * each[1]));
   }
 
   // What n p (1 - p) lacks where a count is small: from the ends of Wilson's interval.

@@ -38,6 +38,8 @@ class ThresholdTable:
     """Negatives and positives at or below each threshold, label x threshold."""
     spread: FloatArray
     """Standard deviations of those from binning, label x threshold."""
+    chance: FloatArray
+    """The part of them that is the luck of single rows."""
     hidden: FloatArray
     """The same with lumps that no bucket has shown."""
     lowest: FloatArray
@@ -55,6 +57,7 @@ class ThresholdTable:
             "totals": _numbers(self.totals, 17),
             "below": [_numbers(row, 17) for row in self.below],
             "spread": [_numbers(row) for row in self.spread],
+            "chance": [_numbers(row) for row in self.chance],
             "hidden": [_numbers(row) for row in self.hidden],
             "lowest": [_numbers(row) for row in self.lowest],
             "highest": [_numbers(row) for row in self.highest],
@@ -66,13 +69,14 @@ def threshold_table(histogram: ScoreHistogram, wanted: Sequence[float]) -> Thres
     """Ask the library for counts and errors at the thresholds that the page offers."""
     kept = _some(sorted(set(wanted)), MOST_WANTED)
     thresholds = offered_thresholds(histogram, kept)
-    below, spread, noise = [], [], []
+    below, spread, chance, noise = [], [], [], []
     hidden, lowest, highest = [], [], []
     for threshold in thresholds:
         at = confusion(histogram, threshold)
         _, _, fn, tn = at.counts
         below.append((tn, fn))
         spread.append(at.spread)
+        chance.append(at.chance)
         hidden.append(at.hidden)
         lowest.append(at.lowest)
         highest.append(at.highest)
@@ -84,6 +88,7 @@ def threshold_table(histogram: ScoreHistogram, wanted: Sequence[float]) -> Thres
         totals=histogram.cumulative[:, -1],
         below=np.array(below).T,
         spread=np.array(spread).T,
+        chance=np.array(chance).T,
         hidden=np.array(hidden).T,
         lowest=np.array(lowest).T,
         highest=np.array(highest).T,
