@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from enum import Enum
 from functools import lru_cache
-from math import ceil, exp, inf, isfinite, isnan, log, log10, nan, sqrt
+from math import ceil, exp, inf, isfinite, isnan, log, log1p, log10, nan, sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -172,6 +172,26 @@ class TooCoarse(NotEnoughData):
 
     def __str__(self) -> str:
         return f"too coarse: {self.reason}" if self.reason else "too coarse"
+
+
+def as_far_as_possible(estimate: Estimate) -> Estimate:
+    """The estimate, with what buckets likely hide no more than the most that they can.
+
+    Beyond `binning_bound` only noise leads, which may have hidden a part of what is possible.
+
+    >>> as_far_as_possible(Estimate(0.8, binning_sd=0.2, binning_bound=0.1)).interval()
+    Interval(low=0.7..., high=0.9...)
+    """
+    most = estimate.binning_bound
+    if estimate.shape is Shape.LOG:
+        # Downwards, which on a logarithmic scale is the longer way.
+        size = estimate.value
+        most = -size * log1p(-most / size) if most < size else inf
+    furthest = most / REACH + estimate.noise_sd
+    # NaN, where there is no value, is no less than anything.
+    if not furthest < estimate.binning_sd:
+        return estimate
+    return replace(estimate, binning_sd=furthest)
 
 
 def unless_too_coarse(estimate: Estimate, of: str, span: float) -> Estimate:

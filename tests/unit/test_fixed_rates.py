@@ -202,7 +202,7 @@ def test_a_rate_inside_a_cell_of_nearly_all_is_too_coarse() -> None:
     coarse = ScoreHistogram(np.array([0.0, 0.01, 0.5, 1.0]), counts)
     found = specificity_at_recall(coarse, 0.9)
     assert isinstance(found, TooCoarse)
-    assert "moves specificity by up to 1 either way" in found.reason
+    assert "moves specificity by up to 0.81 either way" in found.reason
     assert specificity_at_recall(coarse, 0.3).is_available
 
 

@@ -11,6 +11,7 @@ from fedassay.estimate import (
     Estimate,
     NotEnoughData,
     Shape,
+    as_far_as_possible,
     too_coarse,
     unless_too_coarse,
 )
@@ -118,7 +119,9 @@ def from_confusion(
     found = unless_too_coarse(estimate, f"the figure at {at.threshold:.4g}", span)
     if isinstance(found, NotEnoughData):
         return found
-    found = replace(found, binning_sd=_binning_sd(at, at.hidden, value, moves))
+    # Straight on, a slope leads further than rows can lie.
+    hidden = _binning_sd(at, at.hidden, value, moves)
+    found = as_far_as_possible(replace(found, binning_sd=hidden))
     reach = REACH * found.binning_sd
     if kind.shape is not Shape.LOG or reach <= _MOST_LOGARITHMS * abs(centre):
         return found

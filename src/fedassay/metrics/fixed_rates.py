@@ -16,7 +16,14 @@ import numpy as np
 
 from fedassay.checks import require_number
 from fedassay.errors import SettingInvalid
-from fedassay.estimate import REACH, Estimate, NotEnoughData, Shape, too_coarse
+from fedassay.estimate import (
+    REACH,
+    Estimate,
+    NotEnoughData,
+    Shape,
+    as_far_as_possible,
+    too_coarse,
+)
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.copies import COPIES
 from fedassay.metrics.crossings import Crossing, crossing
@@ -116,7 +123,8 @@ def _rate(histogram: ScoreHistogram, *, fixed: int, share: float) -> Estimate:
     reach = REACH * above.noise_sd
     if reach > _WIDEST:
         return _why_anywhere(fixed, share, max(rate - reach, 0.0), min(rate + reach, 1.0))
-    if REACH * above.binning_sd > _WIDEST:
+    hidden, above = REACH * above.binning_sd, as_far_as_possible(above)
+    if hidden > _WIDEST:
         return too_coarse(above, _RATES[other], min(REACH * above.binning_sd, 1.0))
     allowed = crossing(histogram, fixed, share) if above.noise_sd > 0.0 else None
     if allowed is not None and allowed.is_long:

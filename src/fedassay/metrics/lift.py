@@ -8,7 +8,7 @@ import numpy as np
 
 from fedassay.checks import require_number
 from fedassay.errors import SettingInvalid
-from fedassay.estimate import Estimate, Shape, unless_too_coarse
+from fedassay.estimate import Estimate, Shape, as_far_as_possible, unless_too_coarse
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram, require_histogram
 from fedassay.metrics.cutoffs import Cutoff, chords, cutoff
@@ -63,7 +63,7 @@ def _gain(histogram: ScoreHistogram, share: float) -> Estimate:
     # Where the curve has a kink, what errs goes along either side of it as often.
     gradients = [_gradient(found, own, rate, value) / P for rate in rates]
     spreads = [np.array([rate, 1.0 - rate]) * found.at.spread / P for rate in rates]
-    return Estimate(
+    estimate = Estimate(
         value,
         noise_sd=sqrt(fmean(histogram.noise.variance(each) for each in gradients)),
         sampling_sd=sqrt(fmean(sampling_variance(histogram, each) for each in gradients)),
@@ -72,6 +72,7 @@ def _gain(histogram: ScoreHistogram, share: float) -> Estimate:
         shape=Shape.LOGIT,
         trials=max(P, 1.0),
     )
+    return as_far_as_possible(estimate)
 
 
 def lift(histogram: ScoreHistogram, share: float) -> Estimate:

@@ -51,7 +51,12 @@ def beyond_cells(
     part = 1.0 if histogram.doubts is None else part_of_error(histogram.doubts.cliffs)
     if cells is None or part == 0.0:
         return found
-    return replace(found, binning_sd=max(found.binning_sd, part * figure(cells).binning_sd))
+    coarser = figure(cells)
+    return replace(
+        found,
+        binning_sd=max(found.binning_sd, part * coarser.binning_sd),
+        binning_bound=max(found.binning_bound, coarser.binning_bound),
+    )
 
 
 @lru_cache(maxsize=2)

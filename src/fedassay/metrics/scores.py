@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fedassay.estimate import REACH, Estimate, Shape, unless_too_coarse
+from fedassay.estimate import REACH, Estimate, Shape, as_far_as_possible, unless_too_coarse
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram, require_histogram
 from fedassay.metrics.bootstrap import bias_and_spread, few_buckets
@@ -161,7 +161,7 @@ def _ks(histogram: ScoreHistogram) -> Estimate:
         binning_bound=max(float(furthest.max()), value) - largest + abs(bias),
         binning_sd=hypot(possible / REACH, chance),
     )
-    return unless_too_coarse(estimate, "the largest gap", 1.0)
+    return unless_too_coarse(as_far_as_possible(estimate), "the largest gap", 1.0)
 
 
 def _few_with_peak(histogram: ScoreHistogram) -> ScoreHistogram:

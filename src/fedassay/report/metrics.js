@@ -112,6 +112,19 @@ const fedassayMetrics = (() => {
     return Number.isNaN(there) ? 0 : Math.abs(there - value(at.counts)) / at.z;
   }
 
+  // The furthest that a figure can be, wherever rows lie inside their bucket.
+  function boundOf(at, value) {
+    const [tp, fp, fn, tn] = at.counts;
+    const centre = value(at.counts);
+    const distances = [at.lowest, at.highest].flatMap(([n]) =>
+      [at.lowest, at.highest].map(([, p]) => {
+        const there = value([p, n, fn + tp - p, tn + fp - n]);
+        return Number.isNaN(there) ? Math.max(Math.abs(centre), Math.abs(1 - centre)) : Math.abs(there - centre);
+      }),
+    );
+    return Math.max(...distances);
+  }
+
   // Either class may lie higher or lower inside a bucket, each for itself or both together, but for the luck of
   // their rows; a ratio bends, so that it is read at both ends of what is likely.
   function binningSd(at, spread, value, moves) {
@@ -162,7 +175,8 @@ const fedassayMetrics = (() => {
       };
     }
     const sampling = Math.max(Math.sqrt(variance), kind.least ?? 0);
-    const binning = binningSd(at, at.hidden, value, moves);
+    const furthest = boundOf(at, value) / at.z + noise;
+    const binning = Math.min(binningSd(at, at.hidden, value, moves), furthest);
     return interval(centre, { sampling, rest: noise * noise + binning * binning }, kind, at.z);
   }
 
