@@ -7,7 +7,7 @@ from scipy.optimize import brentq
 from scipy.stats import binomtest, norm
 
 from fedassay import Estimate, NotEnoughData, TooCoarse
-from fedassay.estimate import Shape, unless_too_coarse
+from fedassay.estimate import Shape, as_far_as_possible, unless_too_coarse
 
 Z2 = norm.ppf(0.975) ** 2
 
@@ -185,3 +185,26 @@ def test_an_interval_of_nobody_or_of_all_ends_at_0_or_1_itself(trials: float) ->
     assert 1.0 in everybody.interval()
     assert everybody.interval().high == pytest.approx(1.0, abs=1e-12)
     assert nobody.interval().high == pytest.approx(Z2 / (trials + Z2), rel=1e-6)
+
+
+@pytest.mark.parametrize("shape", list(Shape))
+@pytest.mark.parametrize("bound", [0.01, 0.2, 0.6])
+def test_an_interval_that_ends_at_the_possible_holds_all_of_it(shape: Shape, bound: float) -> None:
+    told = Estimate(0.7, binning_sd=5.0, binning_bound=bound, shape=shape, trials=1e4)
+    low, high = as_far_as_possible(told).interval(population=False)
+    assert low <= 0.7 - bound + 1e-12
+    assert high >= 0.7 + bound - 1e-12
+    assert low == pytest.approx(0.7 - bound)
+    assert high == pytest.approx(0.7**2 / (0.7 - bound) if shape is Shape.LOG else 0.7 + bound)
+
+
+def test_what_noise_may_have_hidden_of_the_possible_counts_too() -> None:
+    told = Estimate(0.7, binning_sd=0.3, binning_bound=0.0, noise_sd=0.1)
+    assert as_far_as_possible(told).binning_sd == pytest.approx(0.1)
+    known = Estimate(0.7, binning_sd=0.05, binning_bound=0.2)
+    assert as_far_as_possible(known) is known
+
+
+def test_a_ratio_that_may_be_as_good_as_nothing_stays_as_it_is() -> None:
+    told = Estimate(0.7, binning_sd=3.0, binning_bound=0.9, shape=Shape.LOG)
+    assert as_far_as_possible(told) is told

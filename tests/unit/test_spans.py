@@ -1,6 +1,8 @@
 """What a bucket hides, against curves and densities that are tried one by one."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from fedassay import Grid, ScoreHistogram, TooCoarse, metrics
+from fedassay import Estimate, Grid, ScoreHistogram, TooCoarse, metrics
+from fedassay.estimate import REACH
 from fedassay.metrics.range_noise import RangeNoise
 from fedassay.metrics.spans import (
     _groups,
@@ -236,6 +239,44 @@ def test_ten_values_in_eight_buckets_are_in_the_interval_at_one_of_them() -> Non
         found = metrics.specificity(noisy, threshold)
         assert abs(found.value - truth) > 0.03
         assert truth in found.interval(population=False)
+
+
+def crowded_beside(threshold: float) -> ScoreHistogram:
+    """A class that ends in one cell, and the other that begins there, with a little noise."""
+    counts = np.array([[1.5e5, 3e4, 60.0, 30.0], [100.0, 300.0, 8e3, 1.2e4]])
+    edges = np.array([0.0, 0.001, 0.05, 0.4, 1.0])
+    assert edges[1] < threshold < edges[2]
+    return ScoreHistogram(edges, counts, DenseNoise(40.0**2 * np.eye(8)))
+
+
+@pytest.mark.parametrize("metric", [metrics.f1, metrics.mcc, metrics.specificity])
+def test_no_lump_takes_a_figure_further_than_rows_can_lie(
+    metric: Callable[[ScoreHistogram, float], Estimate],
+) -> None:
+    """All rows of the cell on one side of the threshold, or all on the other: brute force."""
+    noisy = crowded_beside(0.02)
+    found = metric(noisy, 0.02)
+    values = []
+    for sides in product((0, 2), repeat=2):
+        moved = noisy.counts.copy()
+        for label, side in enumerate(sides):
+            moved[label, side] += moved[label, 1]
+            moved[label, 1] = 0.0
+        values.append(metric(replace(noisy, counts=moved, noise=NoNoise()), 0.05).value)
+    furthest = max(abs(value - found.value) for value in values)
+    low, high = found.interval(population=False)
+    assert high - found.value < 1.02 * furthest + 3.0 * REACH * found.noise_sd
+    assert low < found.value - 0.98 * furthest
+
+
+def test_a_rate_that_a_cell_leaves_open_is_not_told() -> None:
+    """Nearly all other negatives may lie above 0.02, and nearly all below."""
+    counts = np.array([[5e3, 9e4, 60.0, 30.0], [100.0, 300.0, 8e3, 1.2e4]])
+    noisy = replace(crowded_beside(0.045), counts=counts)
+    found = metrics.specificity(noisy, 0.045)
+    assert isinstance(found, TooCoarse)
+    assert "by up to 0.9" in found.reason
+    assert metrics.specificity(noisy, 0.05).is_available
 
 
 def test_what_chance_explains_is_no_lump() -> None:

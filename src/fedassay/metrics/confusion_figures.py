@@ -26,6 +26,8 @@ _TAIL = 0.0025
 _TINY = 1e-300
 # A ratio that cells leave open by a factor of more than twenty is not told.
 _MOST_LOGARITHMS = log(20.0)
+# Nor is a rate that they leave open by more than half of its scale, either way.
+_MOST = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +125,10 @@ def from_confusion(
     hidden = _binning_sd(at, at.hidden, value, moves)
     found = as_far_as_possible(replace(found, binning_sd=hidden))
     reach = REACH * found.binning_sd
-    if kind.shape is not Shape.LOG or reach <= _MOST_LOGARITHMS * abs(centre):
+    most = _MOST_LOGARITHMS * abs(centre) if kind.shape is Shape.LOG else _MOST * span
+    if reach <= most or (kind.shape is not Shape.LOG and hidden <= 2.0 * found.noise_sd):
         return found
-    # Twenty times as much or as little: an interval that says nothing.
+    # As good as anything, or twenty times as much or as little: an interval that says nothing.
     return too_coarse(found, f"the figure at {at.threshold:.4g}", reach)
 
 

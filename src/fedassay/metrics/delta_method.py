@@ -6,7 +6,7 @@ from math import sqrt
 
 import numpy as np
 
-from fedassay.estimate import Estimate, NotEnoughData, Shape, as_far_as_possible
+from fedassay.estimate import Estimate, NotEnoughData, Shape
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram, require_histogram
 from fedassay.metrics.range_noise import cell_noise_sd
@@ -32,7 +32,7 @@ def counts_estimate(
     >>> round(counts_estimate(h, 0.25, gradient, binning_bound=0.0, binning_sd=0.0).sampling_sd, 4)
     0.0433
     """
-    estimate = Estimate(
+    return Estimate(
         value=value,
         noise_sd=sqrt(histogram.noise.variance(gradient)),
         sampling_sd=sqrt(sampling_variance(histogram, gradient)),
@@ -40,7 +40,6 @@ def counts_estimate(
         binning_sd=binning_sd,
         shape=shape,
     )
-    return as_far_as_possible(estimate)
 
 
 def weighted_sum(weights: FloatArray, values: FloatArray) -> float:

@@ -107,9 +107,6 @@ def _rate(histogram: ScoreHistogram, *, fixed: int, share: float) -> Estimate:
         found.at.spread[other] / totals[other],
         _rounded(histogram, found, other) / totals[other],
     )
-    if histogram.noise.is_zero:
-        # What a bucket does not hide cannot be wrong.
-        spread = min(spread, furthest)
     noise_sd = sqrt(fmean(histogram.noise.variance(each) for each in gradients))
     above = Estimate(
         rate,
@@ -123,9 +120,10 @@ def _rate(histogram: ScoreHistogram, *, fixed: int, share: float) -> Estimate:
     reach = REACH * above.noise_sd
     if reach > _WIDEST:
         return _why_anywhere(fixed, share, max(rate - reach, 0.0), min(rate + reach, 1.0))
-    hidden, above = REACH * above.binning_sd, as_far_as_possible(above)
-    if hidden > _WIDEST:
-        return too_coarse(above, _RATES[other], min(REACH * above.binning_sd, 1.0))
+    if REACH * min(above.binning_sd, furthest) > _WIDEST:
+        return too_coarse(above, _RATES[other], furthest)
+    # What a bucket does not hide cannot be wrong.
+    above = as_far_as_possible(above)
     allowed = crossing(histogram, fixed, share) if above.noise_sd > 0.0 else None
     if allowed is not None and allowed.is_long:
         if allowed.apart > _WIDEST:

@@ -297,13 +297,14 @@ def _mean_loss(
     ]
     at_ends = sum(open_at) / _ROOM
     furthest = np.maximum(over.high - over.mean, over.mean - over.low)
-    return counts_estimate(
+    estimate = counts_estimate(
         histogram,
         value,
         (slopes - value * weights) / total,
         binning_bound=float((counts * furthest).sum() / total) + abs(value - even),
         binning_sd=hypot(sqrt(float(loose)), at_ends) / total + abs(value - even) / 3.0,
     )
+    return as_far_as_possible(estimate)
 
 
 def _squares_at(scores: FloatArray) -> FloatArray:

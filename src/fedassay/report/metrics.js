@@ -6,6 +6,7 @@
 const fedassayMetrics = (() => {
   const SPECK = 1e-9;
   const TAIL = 0.0025;
+  const MOST = 0.5;
   const TOO_FEW = "not enough data";
   const COARSE = "too coarse";
 
@@ -167,16 +168,17 @@ const fedassayMetrics = (() => {
     const noise = Math.max(noiseSd(at, slope), ...off);
     const centre = value(at.counts);
     const span = at.threshold === 0 ? Infinity : kind.span;
-    if (at.z * seen > span / 3 && seen > 2 * noise) {
+    const sampling = Math.max(Math.sqrt(variance), kind.least ?? 0);
+    const hidden = binningSd(at, at.hidden, value, moves);
+    const binning = Math.min(hidden, boundOf(at, value) / at.z + noise);
+    const isCoarse = at.z * seen > span / 3 && seen > 2 * noise;
+    if (isCoarse || (at.z * binning > MOST * span && hidden > 2 * noise)) {
       return {
         value: null,
         kind: COARSE,
         why: "the survey's cells are too wide to tell here; name this threshold when you ask",
       };
     }
-    const sampling = Math.max(Math.sqrt(variance), kind.least ?? 0);
-    const furthest = boundOf(at, value) / at.z + noise;
-    const binning = Math.min(binningSd(at, at.hidden, value, moves), furthest);
     return interval(centre, { sampling, rest: noise * noise + binning * binning }, kind, at.z);
   }
 
