@@ -15,6 +15,8 @@ from fedassay.interpolation import cubic
 from fedassay.metrics.copies import COPIES
 from fedassay.metrics.delta_method import gradient_of_buckets
 from fedassay.metrics.lattices import lattice
+from fedassay.metrics.range_noise import range_noise
+from fedassay.noise import is_smoothed
 
 EPS = float(np.finfo(np.float64).eps)
 PIECES = 8
@@ -121,9 +123,9 @@ class PiecedHistogram:
         """The same for each bucket's sum.
 
         In such a bucket scores may as well lie evenly in log-odds; the more so, the more its
-        density differs from its neighbours'. Next to 0 and 1 exact counts say more: there a class
-        lies no further towards the end than by the power of the distance from it that it has
-        beside its bucket, give or take chance. Of pieces: (label x) bucket x piece.
+        density differs from its neighbours'. Next to 0 and 1 counts that were not smoothed say more:
+        there a class lies no further towards the end than by the power of the distance from it that
+        it has beside its bucket, give or take chance and noise. Of pieces: (label x) bucket x piece.
         """
         if self.pieces == 1:
             return np.zeros(self.histogram.buckets)
@@ -136,7 +138,7 @@ class PiecedHistogram:
         means = self.mean(of_pieces)
         moved = (of_pieces * even_in_odds).sum(axis=-1) - means
         sums: FloatArray = (counts * moved).sum(axis=0)
-        if self.histogram.noise.is_zero and self.histogram.buckets > 1:
+        if not is_smoothed(self.histogram.noise) and self.histogram.buckets > 1:
             of_both = np.broadcast_to(of_pieces, self.counts.shape)
             tied = lattice(self.histogram).share
             for end in (0, -1):
@@ -151,13 +153,17 @@ class PiecedHistogram:
         """What part of a class each piece of the first or last bucket holds, way x label x piece.
 
         With F = A x^a at a distance x from the end, n of a class in the bucket and m in the next,
-        which reaches r times as far, a = log(1 + m/n) / log(r); chance moves log(m/n) by a
+        which reaches r times as far, a = log(1 + m/n) / log(r); chance and noise move log(m/n) by a
         deviation. The least power is that of scores which lie evenly in log-odds.
         """
-        beside = 1 if end == 0 else -2
-        own, other = np.maximum(self.histogram.counts[:, [end, beside]], 1.0).T
-        edges = self.histogram.edges if end == 0 else (1.0 - self.histogram.edges)[::-1]
-        spread = np.sqrt(COPIES * (1.0 / own + 1.0 / other))
+        histogram = self.histogram
+        places = [0, 1] if end == 0 else [histogram.buckets - 1, histogram.buckets - 2]
+        own, other = np.maximum(histogram.counts[:, places], 1.0).T
+        edges = histogram.edges if end == 0 else (1.0 - histogram.edges)[::-1]
+        noise = range_noise(histogram)
+        by_noise = np.array([[noise.sd(label, at, at + 1) for label in (0, 1)] for at in places])
+        relative = COPIES * (1.0 / own + 1.0 / other) + ((by_noise / [own, other]) ** 2).sum(axis=0)
+        spread = np.sqrt(relative)
         ratios = other / own * np.exp(np.stack([-spread, spread]))
         reach = np.abs(self.likely_ends[end, -1] - self.likely_ends[end, 0])
         apart = float(np.log(edges[2]) - np.log(edges[1]))
