@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from enum import Enum
 from functools import lru_cache
-from math import ceil, exp, inf, isfinite, isnan, log, log1p, log10, nan, sqrt
+from math import ceil, exp, hypot, inf, isfinite, isnan, log, log1p, log10, nan, sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ _FEWEST_DIGITS, _MOST_DIGITS = 3, 6
 _LARGEST_EXPONENT = 300.0
 # Even of exact counts a figure is a few roundings away from the same figure of the rows.
 _ROUNDING = 2.0**-49
-_SDS = ("noise_sd", "sampling_sd", "binning_bound", "binning_sd")
+_SDS = ("noise_sd", "sampling_sd", "binning_bound", "binning_sd", "binning_limit")
 
 
 REACH = 1.959963984540054
@@ -74,6 +74,8 @@ class Estimate:
     sampling_sd: float = 0.0
     binning_bound: float = 0.0
     binning_sd: float = 0.0
+    binning_limit: float = inf
+    """As far as intervals go for binning: where its bound is strict, about that."""
     shape: Shape = Shape.PLAIN
     trials: float = inf
     """The denominator of a proportion, or the examples behind an area, for score intervals."""
@@ -123,7 +125,8 @@ class Estimate:
         check_confidence(confidence)
         require_type(population, bool, "population", "Pass True or False.")
         z = normal_quantile(0.5 + confidence / 2.0)
-        rest = self.noise_sd**2 + self.binning_sd**2 + (_ROUNDING * self.value) ** 2
+        hidden = self._hidden_variance(z, self.sampling_sd if population else 0.0)
+        rest = self.noise_sd**2 + hidden + (_ROUNDING * self.value) ** 2
         if self.shape is Shape.LOG and self.value > 0.0:
             half = z * sqrt(rest + self.sampling_sd**2 if population else rest)
             factor = exp(min(half / self.value, _LARGEST_EXPONENT))
@@ -140,6 +143,22 @@ class Estimate:
             return _widened(self.value, _logit_interval(self.value, z * self.sampling_sd), z, rest)
         half = z * sqrt(rest + self.sampling_sd**2)
         return Interval(self.value - half, self.value + half)
+
+    def _hidden_variance(self, z: float, sampling_sd: float) -> float:
+        """The variance from binning, or less: no further than its limit lead all errors together.
+
+        What may be as far away as the limit L, and all else that varies by s, reach L + z s.
+        """
+        limit = self.binning_limit
+        if self.shape is Shape.LOG and limit < inf:
+            # Downwards, which on a logarithmic scale is the longer way.
+            limit = -self.value * log1p(-limit / self.value) if limit < self.value else inf
+        if limit == inf or z == 0.0:
+            return self.binning_sd**2
+        at_most = limit / z
+        return min(
+            self.binning_sd**2, at_most * (at_most + 2.0 * hypot(self.noise_sd, sampling_sd))
+        )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -175,23 +194,14 @@ class TooCoarse(NotEnoughData):
 
 
 def as_far_as_possible(estimate: Estimate) -> Estimate:
-    """The estimate, with what buckets likely hide no more than the most that they can.
+    """The estimate of a strict `binning_bound`, beyond which only noise and sampling lead.
 
-    Beyond `binning_bound` only noise leads, which may have hidden a part of what is possible.
+    Of what is possible noise may have hidden a part: a standard deviation of it.
 
     >>> as_far_as_possible(Estimate(0.8, binning_sd=0.2, binning_bound=0.1)).interval()
     Interval(low=0.7..., high=0.9...)
     """
-    most = estimate.binning_bound
-    if estimate.shape is Shape.LOG:
-        # Downwards, which on a logarithmic scale is the longer way.
-        size = estimate.value
-        most = -size * log1p(-most / size) if most < size else inf
-    furthest = most / REACH + estimate.noise_sd
-    # NaN, where there is no value, is no less than anything.
-    if not furthest < estimate.binning_sd:
-        return estimate
-    return replace(estimate, binning_sd=furthest)
+    return replace(estimate, binning_limit=estimate.binning_bound + estimate.noise_sd)
 
 
 def unless_too_coarse(estimate: Estimate, of: str, span: float) -> Estimate:

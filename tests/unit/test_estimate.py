@@ -199,12 +199,25 @@ def test_an_interval_that_ends_at_the_possible_holds_all_of_it(shape: Shape, bou
 
 
 def test_what_noise_may_have_hidden_of_the_possible_counts_too() -> None:
-    told = Estimate(0.7, binning_sd=0.3, binning_bound=0.0, noise_sd=0.1)
-    assert as_far_as_possible(told).binning_sd == pytest.approx(0.1)
-    known = Estimate(0.7, binning_sd=0.05, binning_bound=0.2)
-    assert as_far_as_possible(known) is known
+    told = as_far_as_possible(Estimate(0.7, binning_sd=0.3, binning_bound=0.0, noise_sd=0.1))
+    assert told.interval(population=False).high == pytest.approx(0.7 + 1.959964 * 0.1 + 0.1)
+    known = Estimate(0.7, binning_sd=0.05, binning_bound=0.2, noise_sd=0.1)
+    assert as_far_as_possible(known).interval() == known.interval()
+
+
+@pytest.mark.parametrize("confidence", [0.8, 0.95, 0.99])
+@pytest.mark.parametrize("sampling_sd", [0.01, 0.1, 0.3])
+def test_what_is_as_far_away_as_can_be_is_held_as_often_as_said(
+    confidence: float, sampling_sd: float
+) -> None:
+    """All rows on one side of a threshold, and a normal error of sampling."""
+    told = Estimate(0.5, binning_sd=1.0, binning_bound=0.2, sampling_sd=sampling_sd)
+    low, high = as_far_as_possible(told).interval(confidence)
+    missed = norm.cdf(low, 0.5 - 0.2, sampling_sd) + norm.sf(high, 0.5 - 0.2, sampling_sd)
+    assert missed <= 1.0 - confidence
+    assert high == pytest.approx(0.7 + norm.ppf(0.5 + confidence / 2) * sampling_sd)
 
 
 def test_a_ratio_that_may_be_as_good_as_nothing_stays_as_it_is() -> None:
     told = Estimate(0.7, binning_sd=3.0, binning_bound=0.9, shape=Shape.LOG)
-    assert as_far_as_possible(told) is told
+    assert as_far_as_possible(told).interval() == told.interval()

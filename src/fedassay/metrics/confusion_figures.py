@@ -122,14 +122,16 @@ def from_confusion(
     if isinstance(found, NotEnoughData):
         return found
     # Straight on, a slope leads further than rows can lie.
-    hidden = _binning_sd(at, at.hidden, value, moves)
-    found = as_far_as_possible(replace(found, binning_sd=hidden))
+    found = as_far_as_possible(replace(found, binning_sd=_binning_sd(at, at.hidden, value, moves)))
     reach = REACH * found.binning_sd
-    most = _MOST_LOGARITHMS * abs(centre) if kind.shape is Shape.LOG else _MOST * span
-    if reach <= most or (kind.shape is not Shape.LOG and hidden <= 2.0 * found.noise_sd):
-        return found
-    # As good as anything, or twenty times as much or as little: an interval that says nothing.
-    return too_coarse(found, f"the figure at {at.threshold:.4g}", reach)
+    if kind.shape is Shape.LOG:
+        says_nothing = reach > _MOST_LOGARITHMS * abs(centre)
+    else:
+        is_noise = found.binning_sd <= 2.0 * found.noise_sd
+        reach = min(reach, found.binning_bound)
+        says_nothing = reach > _MOST * span and not is_noise
+    # Twenty times as much or as little, or as good as anything.
+    return too_coarse(found, f"the figure at {at.threshold:.4g}", reach) if says_nothing else found
 
 
 def _of_few(above: float, size: float, kind: Kind) -> float:

@@ -208,15 +208,7 @@ def _as_asked(above: Estimate, *, is_specificity: bool) -> Estimate:
     """The rate above the threshold, or for specificity the rest of it."""
     if not is_specificity:
         return above
-    return Estimate(
-        1.0 - above.value,
-        noise_sd=above.noise_sd,
-        sampling_sd=above.sampling_sd,
-        binning_bound=above.binning_bound,
-        binning_sd=above.binning_sd,
-        shape=above.shape,
-        trials=above.trials,
-    )
+    return replace(above, value=1.0 - above.value)
 
 
 def _why_few(

@@ -123,9 +123,10 @@ class PiecedHistogram:
         """The same for each bucket's sum.
 
         In such a bucket scores may as well lie evenly in log-odds; the more so, the more its
-        density differs from its neighbours'. Next to 0 and 1 counts that were not smoothed say more:
-        there a class lies no further towards the end than by the power of the distance from it that
-        it has beside its bucket, give or take chance and noise. Of pieces: (label x) bucket x piece.
+        density differs from its neighbours'. Next to 0 and 1 counts say more, unless they were
+        smoothed: there a class lies no further towards the end than by the power of the distance
+        from it that it has beside its bucket, give or take chance and noise. Of pieces: (label x)
+        bucket x piece.
         """
         if self.pieces == 1:
             return np.zeros(self.histogram.buckets)

@@ -56,6 +56,7 @@ def beyond_cells(
         found,
         binning_sd=max(found.binning_sd, part * coarser.binning_sd),
         binning_bound=max(found.binning_bound, coarser.binning_bound),
+        binning_limit=max(found.binning_limit, coarser.binning_limit),
     )
 
 

@@ -170,9 +170,11 @@ const fedassayMetrics = (() => {
     const span = at.threshold === 0 ? Infinity : kind.span;
     const sampling = Math.max(Math.sqrt(variance), kind.least ?? 0);
     const hidden = binningSd(at, at.hidden, value, moves);
-    const binning = Math.min(hidden, boundOf(at, value) / at.z + noise);
+    const bound = boundOf(at, value);
+    const limit = (bound + noise) / at.z;
+    const binning = Math.min(hidden, Math.sqrt(limit * (limit + 2 * Math.hypot(noise, sampling))));
     const isCoarse = at.z * seen > span / 3 && seen > 2 * noise;
-    if (isCoarse || (at.z * binning > MOST * span && hidden > 2 * noise)) {
+    if (isCoarse || (Math.min(at.z * hidden, bound) > MOST * span && hidden > 2 * noise)) {
       return {
         value: null,
         kind: COARSE,
