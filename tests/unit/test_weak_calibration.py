@@ -14,6 +14,7 @@ from fedassay.metrics import (
 )
 from fedassay.metrics.log_odds import in_pieces, log_odds
 from fedassay.metrics.weak_calibration import regression_gradient
+from fedassay.noise import DenseNoise
 from tests.oracles import rare, weak_calibration
 from tests.tables import Table
 
@@ -199,6 +200,28 @@ def test_scores_that_thin_out_towards_an_end_are_not_taken_to_lie_evenly_in_log_
     even = 0.5 * (ends[0] + ends[-1])
     assert abs(truth - guess) * 2 * counts[0] <= 1.96 * doubt
     assert doubt < 0.5 * abs(even - guess) * 2 * counts[0]
+
+
+@pytest.mark.parametrize("noise_sd", [3.0, 10.0, 30.0, 100.0])
+def test_under_noise_the_power_of_a_class_next_to_an_end_is_read_as_far_as_noise_leaves_it(
+    noise_sd: float,
+) -> None:
+    """A hundred draws of noise, against the regression of the rows; the first cell begins at 0."""
+    generator = np.random.default_rng(6)
+    scores = generator.beta(1.5, 8.0, 30_000)
+    labels = (generator.random(len(scores)) < scores).astype(np.int64)
+    truth = weak_calibration(Table(labels, scores))["calibration_slope"]
+    edges = np.concatenate([0.03 * np.arange(20), [1.0]])
+    counts = np.stack([np.histogram(scores[labels == each], edges)[0] for each in (0, 1)])
+    noise, found = DenseNoise(noise_sd**2 * np.eye(counts.size)), []
+    for _ in range(100):
+        noisy = counts + generator.normal(0.0, noise_sd, counts.shape)
+        found.append(calibration_slope(ScoreHistogram(edges, noisy, noise)))
+    intervals = [each.interval(population=False) for each in found]
+    assert sum(truth in each for each in intervals) >= 90
+    errors = np.array([each.value for each in found]) - truth
+    half = float(np.median([each.high - each.low for each in intervals])) / 2.0
+    assert half < 2.5 * np.quantile(np.abs(errors), 0.95)
 
 
 def test_of_tied_scores_an_end_is_as_doubtful_as_evenly_in_log_odds() -> None:

@@ -16,6 +16,7 @@ from fedassay.metrics.copies import COPIES
 from fedassay.metrics.delta_method import gradient_of_buckets
 from fedassay.metrics.lattices import lattice
 from fedassay.metrics.range_noise import range_noise
+from fedassay.metrics.spans import clear_spikes
 from fedassay.noise import is_smoothed
 
 EPS = float(np.finfo(np.float64).eps)
@@ -29,6 +30,8 @@ _STEEP = 4.0
 _LIKELY_RANGE = 12.0**0.5
 _NEAREST = 1e-12
 _LARGEST_POWER = 64.0
+# A logarithm that chance and noise move so far may be any.
+_FURTHEST = 30.0
 
 
 def log_odds(scores: FloatArray) -> FloatArray:
@@ -141,14 +144,24 @@ class PiecedHistogram:
         sums: FloatArray = (counts * moved).sum(axis=0)
         if not is_smoothed(self.histogram.noise) and self.histogram.buckets > 1:
             of_both = np.broadcast_to(of_pieces, self.counts.shape)
-            tied = lattice(self.histogram).share
             for end in (0, -1):
                 ways = (of_both[:, end] * self._by_powers(end)).sum(axis=-1) - means[:, end]
                 powers = np.hypot(*np.abs(counts[:, end] * ways).max(axis=0))
                 even = abs(float(sums[end]))
-                # Where scores are tied elsewhere, those of an end are a few values and no power.
+                tied = self._tied_at(end)
                 sums[end] = tied * even + (1.0 - tied) * min(even, float(powers))
         return sums * self._steepness
+
+    def _tied_at(self, end: int) -> float:
+        """How likely the scores of the first or last bucket are a few values, and no power.
+
+        As in other buckets; and under noise, where cells are wide, as far as it towers by itself.
+        """
+        elsewhere, histogram = lattice(self.histogram).share, self.histogram
+        if histogram.noise.is_zero:
+            return elsewhere
+        rows = max(float(np.maximum(histogram.counts[:, end], 0.0).sum()), 1.0)
+        return min(max(elsewhere, float(clear_spikes(histogram)[:, end].sum()) / rows), 1.0)
 
     def _by_powers(self, end: int) -> FloatArray:
         """What part of a class each piece of the first or last bucket holds, way x label x piece.
@@ -164,7 +177,7 @@ class PiecedHistogram:
         noise = range_noise(histogram)
         by_noise = np.array([[noise.sd(label, at, at + 1) for label in (0, 1)] for at in places])
         relative = COPIES * (1.0 / own + 1.0 / other) + ((by_noise / [own, other]) ** 2).sum(axis=0)
-        spread = np.sqrt(relative)
+        spread = np.minimum(np.sqrt(relative), _FURTHEST)
         ratios = other / own * np.exp(np.stack([-spread, spread]))
         reach = np.abs(self.likely_ends[end, -1] - self.likely_ends[end, 0])
         apart = float(np.log(edges[2]) - np.log(edges[1]))
