@@ -17,6 +17,7 @@ from experiments.verdicts import (
 
 _WHOSE = {"rows": "these rows", "population": "the population"}
 _LISTED = 60
+_SMALL = 1e-3
 
 
 def coverage_page(
@@ -71,6 +72,7 @@ def _sections(found: list[Trials], cells: list[Cell], missing: Sequence[str]) ->
         f"{len(below)} have a share below {100 * AT_LEAST:g} %, and {len(wider)} are more than "
         f"{AT_MOST:g} times as wide as the oracle's."
     )
+    yield "### Where they are too wide\n\n" + _causes(wide)
     yield "### By setting\n\n" + _by(cells, lambda cell: cell.setting, "setting", low, wide)
     yield "### By metric\n\n" + _by(cells, lambda cell: cell.family, "metric", low, wide)
     yield "### By kind\n\n" + _by(cells, lambda cell: cell.kind, "metrics", low, wide)
@@ -86,8 +88,21 @@ def _sections(found: list[Trials], cells: list[Cell], missing: Sequence[str]) ->
         yield from _setting(setting, of_setting)
 
 
-def _those(cells: list[Cell], verdict: Callable[[Cell, int], bool]) -> list[Cell]:
-    return [cell for cell in cells if verdict(cell, len(cells))]
+def _causes(wide: list[Cell]) -> str:
+    body = []
+    for setting in dict.fromkeys(cell.setting for cell in wide):
+        inside = [cell for cell in wide if cell.setting == setting]
+        hidden = [cell for cell in inside if cell.is_hidden]
+        small = [cell for cell in inside if cell.half_width < _SMALL]
+        body.append([setting, *(str(len(each)) for each in (inside, hidden, small))])
+    totals = [len(wide), sum(c.is_hidden for c in wide), sum(c.half_width < _SMALL for c in wide)]
+    body.append(["all", *map(str, totals)])
+    return (
+        "*Hidden by cells* are those no wider than an oracle needs that knows bias and noise, "
+        "but not where rows lie inside the cells that are published or asked for "
+        f"(`binning_bound`); *small* those of a half-width below {_SMALL:g}.\n\n"
+        + markdown_table(["setting", "too wide", "hidden by cells", "small"], body)
+    )
 
 
 def _by(cells: list[Cell], key: Callable[[Cell], str], title: str, *named: list[Cell]) -> str:

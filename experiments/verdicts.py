@@ -72,6 +72,8 @@ class Cell:
     """1.96 times the spread of the errors around their mean; at a threshold that was not asked
     for, and what the cell around it may hide: whoever reads the same grid knows no more."""
     bias: float
+    hidden: float
+    """The median of the most that cells may hide."""
 
     @property
     def family(self) -> str:
@@ -115,6 +117,11 @@ class Cell:
         luck = sqrt(freedom / float(chi2.ppf(FALSE_ALARMS / cells, freedom)))
         return self.half_width > NEVER_WIDE and self.width > AT_MOST * luck
 
+    @property
+    def is_hidden(self) -> bool:
+        """Whether who knows bias and noise, but not where rows lie inside cells, needs as much."""
+        return self.half_width <= AT_MOST * float(np.hypot(self.oracle, self.hidden))
+
 
 def _is_goal(metric: str) -> bool:
     return metric.startswith(tuple(AT_GOAL))
@@ -141,9 +148,8 @@ def cell_of(trials: Trials, metric: str, whose: str) -> Cell | None:
     low, high = (trials.column(f"{whose}_{end}", metric)[there] for end in ("low", "high"))
     error = value - truth[there]
     enough = len(error) >= 2
-    hidden = 0.0
-    if enough and "another" in _kind(trials.table, metric):
-        hidden = float(np.median(trials.column("bound", metric)[there]))
+    hidden = float(np.median(trials.column("bound", metric)[there])) if enough else np.nan
+    unasked = hidden if "another" in _kind(trials.table, metric) else 0.0
     return Cell(
         trials.table,
         trials.setting,
@@ -155,8 +161,9 @@ def cell_of(trials: Trials, metric: str, whose: str) -> Cell | None:
         answers=len(error),
         held=int(((low - _ROUNDING <= truth[there]) & (truth[there] <= high + _ROUNDING)).sum()),
         half_width=float(np.median(high - low) / 2.0) if enough else np.nan,
-        oracle=float(np.hypot(1.96 * np.std(error, ddof=1), hidden)) if enough else np.nan,
+        oracle=float(np.hypot(1.96 * np.std(error, ddof=1), unasked)) if enough else np.nan,
         bias=float(np.mean(error)) if enough else np.nan,
+        hidden=hidden,
     )
 
 

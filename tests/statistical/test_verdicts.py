@@ -89,3 +89,12 @@ def test_the_page_says_how_many_are_too_low() -> None:
     assert "Not measured" not in coverage_page([trials(1.0)])
     page = coverage_page([trials(1.0)], missing=["spikes local 1"])
     assert "Not measured in this run, for want of time: spikes local 1." in page
+
+
+def test_intervals_that_cells_make_wide_are_too_wide_and_said_to_be_hidden() -> None:
+    hidden, plain = all_cells([trials(2.2, bound=0.03)]), all_cells([trials(2.2, bound=0.01)])
+    assert all(cell.is_wide(CELLS) for cell in hidden + plain)
+    assert all(cell.is_hidden for cell in hidden)
+    assert not any(cell.is_hidden for cell in plain)
+    row = f"| a setting | {CELLS} | {CELLS} | 0 |"
+    assert row in coverage_page([trials(2.2, bound=0.03)])
