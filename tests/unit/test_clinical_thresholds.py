@@ -11,7 +11,7 @@ from scipy.stats import binomtest
 
 from fedassay import Estimate, Grid, ScoreHistogram
 from fedassay.estimate import TooCoarse
-from fedassay.metrics import flagged, lr_minus, lr_plus, npv
+from fedassay.metrics import flagged, lr_minus, lr_plus, npv, recall, specificity
 from fedassay.noise import DenseNoise
 from tests.unit.test_delta_method import UnitNoise
 
@@ -125,6 +125,17 @@ def test_a_ratio_that_cells_leave_open_by_a_factor_of_twenty_is_too_coarse() -> 
     assert isinstance(lr_plus(wide, 0.75), TooCoarse)
     asked = ScoreHistogram(edges.copy(), counts, noise, cells=np.array([0, 4, 6, 8]))
     assert lr_plus(asked, 0.75).value == pytest.approx((800 / 2000) / (1000 / 10000))
+
+
+def test_a_rate_that_cells_leave_open_by_half_of_its_scale_is_too_coarse() -> None:
+    """61 of 100 negatives are in a cell with none beside it, and may all lie at its lower end."""
+    edges = np.array([0.0, 0.02, 0.2, 0.54, 1.0])
+    crowded = ScoreHistogram(edges, np.array([[154.0, 440.0, 930.0, 0.0], [3.0, 1.0, 6.0, 55.0]]))
+    found = specificity(crowded, 0.22)
+    assert isinstance(found, TooCoarse)
+    assert found.binning_bound == pytest.approx(0.57, abs=0.01)
+    assert specificity(crowded, 0.5).is_available
+    assert recall(crowded, 0.22).is_available
 
 
 def test_the_luck_of_both_classes_rows_beside_a_threshold_is_each_classs_own() -> None:

@@ -1,7 +1,7 @@
 """What the page's script computes from the counts in it is what the library gives."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from fedassay import Estimate, ScoreHistogram, metrics
+from fedassay.examples import FloatArray
 from fedassay.report.threshold_table import offered_thresholds, threshold_table
 from tests.node import SCRIPTS, run_node
 from tests.pages import KINDS, assessment
@@ -57,11 +58,12 @@ def of_script(privacy: str, *, crowded: bool) -> list[tuple[float, dict[str, dic
     return [pairs[place] for place in places]
 
 
-@pytest.mark.parametrize(("privacy", "crowded"), KINDS)
-def test_the_script_gives_the_librarys_values_and_intervals(privacy: str, crowded: bool) -> None:
-    histogram = assessment(privacy, crowded=crowded).histogram()
+def compared(
+    histogram: ScoreHistogram, found_at: Iterable[tuple[float, dict[str, dict[str, Any]]]]
+) -> int:
+    """How many figures the script has, all of them as the library has them."""
     available = 0
-    for threshold, figures in of_script(privacy, crowded=crowded):
+    for threshold, figures in found_at:
         assert set(figures) == set(LIBRARY)
         for name, metric in LIBRARY.items():
             expected, found = metric(histogram, threshold), figures[name]
@@ -73,7 +75,34 @@ def test_the_script_gives_the_librarys_values_and_intervals(privacy: str, crowde
             near = EXACT * max(1.0, *map(abs, wanted))
             for end, value in zip(("value", "low", "high"), wanted, strict=True):
                 assert found[end] == pytest.approx(value, abs=near, rel=0.0), (name, threshold)
-    assert available > 200
+    return available
+
+
+@pytest.mark.parametrize(("privacy", "crowded"), KINDS)
+def test_the_script_gives_the_librarys_values_and_intervals(privacy: str, crowded: bool) -> None:
+    histogram = assessment(privacy, crowded=crowded).histogram()
+    assert compared(histogram, of_script(privacy, crowded=crowded)) > 200
+
+
+COARSE = {
+    "a third of the scale": (
+        np.arange(7) / 6,
+        [[34, 101, 261, 45, 424, 20], [93, 212, 63, 18, 14, 27]],
+    ),
+    "half of it": (np.array([0.0, 0.02, 0.2, 0.54, 1.0]), [[154, 440, 930, 0], [3, 1, 6, 55]]),
+}
+
+
+@pytest.mark.parametrize(("edges", "counts"), COARSE.values(), ids=COARSE)
+def test_the_script_tells_no_more_than_the_library_where_cells_hide(
+    edges: FloatArray, counts: list[list[int]]
+) -> None:
+    histogram = ScoreHistogram(edges, np.array(counts, dtype=float))
+    inside = np.concatenate([edges[:-1] + part * np.diff(edges) for part in (0.1, 0.4, 0.6, 0.9)])
+    table = threshold_table(histogram, inside.tolist())
+    figures = computed(table.to_json())
+    assert "too coarse" in {each.get("kind") for at in figures for each in at.values()}
+    assert compared(histogram, zip(table.thresholds, figures, strict=True)) > 200
 
 
 def test_a_script_that_forgets_the_noise_is_seen() -> None:
