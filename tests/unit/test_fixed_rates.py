@@ -179,7 +179,7 @@ def test_a_goal_that_is_reached_at_an_edge_is_at_the_next_row_of_its_class() -> 
     All rows lie anywhere in their cells. False alarms: below 1e-6, if 95 % of 400 are held.
     """
     generator, held = np.random.default_rng(4), 0
-    edges = np.array([0.0, 0.4, 0.5, 0.6, 1.0])
+    edges = np.array([0.0, 0.4142, 0.5236, 0.6283, 1.0])
     counts = np.array([[5000, 700, 600, 300], [14, 14, 16, 96]])
     found = specificity_at_recall(ScoreHistogram(edges, counts.astype(float)), 0.9)
     for _ in range(400):

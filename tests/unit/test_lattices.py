@@ -106,6 +106,17 @@ def test_sums_of_rounded_scores_at_the_same_side_of_all_buckets_are_held() -> No
     assert held(metrics.average_precision(histogram), precision)
 
 
+def test_scores_in_64ths_are_at_the_same_side_of_wide_buckets_as_of_narrow_ones() -> None:
+    """No decimals: that the wide ones hold ties as well, only the narrow ones say."""
+    labels, scores = rounded(None)
+    scores = np.ceil(scores * 64) / 64
+    edges = np.append(np.arange(8) / 32, np.arange(512, 2049) / 2048)
+    counts = np.stack([np.histogram(scores[labels == y], edges - 1e-9)[0] for y in (0, 1)])
+    histogram = ScoreHistogram(edges, counts.astype(np.float64))
+    assert unseen_rounding(histogram) < 1e-4
+    assert held(metrics.oe_ratio(histogram), float(labels.sum() / scores.sum()))
+
+
 @pytest.mark.parametrize(("digits", "rows"), [(3, 60_000), (2, 12_000)])
 def test_scores_in_decimals_that_no_bucket_shows_are_in_the_intervals(
     digits: int, rows: int
