@@ -74,6 +74,8 @@ class Cell:
     bias: float
     hidden: float
     """The median of the most that cells may hide."""
+    within: int
+    """How many errors are no larger than 1.5 times the oracle's half-width."""
 
     @property
     def family(self) -> str:
@@ -117,6 +119,13 @@ class Cell:
         luck = sqrt(freedom / float(chi2.ppf(FALSE_ALARMS / cells, freedom)))
         return self.half_width > NEVER_WIDE and self.width > AT_MOST * luck
 
+    def is_needed(self, cells: int) -> bool:
+        """Whether intervals of 1.5 times the oracle's, around the same values, would be too low.
+
+        Then the mean error, which the oracle knows and nobody else, is most of the width.
+        """
+        return float(binom.cdf(self.within, self.answers, AT_LEAST)) < FALSE_ALARMS / cells
+
     @property
     def is_hidden(self) -> bool:
         """Whether who knows bias and noise, but not where rows lie inside cells, needs as much."""
@@ -150,6 +159,7 @@ def cell_of(trials: Trials, metric: str, whose: str) -> Cell | None:
     enough = len(error) >= 2
     hidden = float(np.median(trials.column("bound", metric)[there])) if enough else np.nan
     unasked = hidden if "another" in _kind(trials.table, metric) else 0.0
+    oracle = float(np.hypot(1.96 * np.std(error, ddof=1), unasked)) if enough else np.nan
     return Cell(
         trials.table,
         trials.setting,
@@ -161,9 +171,10 @@ def cell_of(trials: Trials, metric: str, whose: str) -> Cell | None:
         answers=len(error),
         held=int(((low - _ROUNDING <= truth[there]) & (truth[there] <= high + _ROUNDING)).sum()),
         half_width=float(np.median(high - low) / 2.0) if enough else np.nan,
-        oracle=float(np.hypot(1.96 * np.std(error, ddof=1), unasked)) if enough else np.nan,
+        oracle=oracle,
         bias=float(np.mean(error)) if enough else np.nan,
         hidden=hidden,
+        within=int((np.abs(error) <= AT_MOST * oracle).sum()),
     )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.heaps import heaped_share
 from fedassay.metrics.log_odds import EPS
 from fedassay.metrics.range_noise import CLEAR, range_noise
 
@@ -48,8 +49,9 @@ def end_loss(histogram: ScoreHistogram, label: int) -> EndLoss:
     1/a - log e; those that it has more may all be at the very end. The loss is from the least to
     the largest of three: of even scores, of the other class, and of its own where that thins
     out towards the end. Where little is known of its own, all may lie at the inner edge; where
-    the other class is seen in the bucket and not beyond it, at the very end. A class that is
-    mostly by itself there speaks for itself. A bucket as narrow as 2^-30 holds nothing else.
+    the other class is seen in the bucket and not beyond it, or its own is heaped there
+    (`metrics.heaps`), at the very end. A class that is mostly by itself there speaks for itself.
+    A bucket as narrow as 2^-30 holds nothing else.
 
     >>> flat = ScoreHistogram(np.arange(9) / 8, np.full((2, 8), 1000.0))
     >>> end = end_loss(flat, 1)
@@ -69,16 +71,19 @@ def end_loss(histogram: ScoreHistogram, label: int) -> EndLoss:
     own = _tail(histogram, label, at=1 - label, apart=min(_APART, end**-_EVENLY))
     other = _tail(histogram, 1 - label, at=1 - label, apart=1.0)
     thins = -log(end)
+    # Rows that were heaped there whatever their label are no thinner towards the end.
+    heaped = heaped_share(histogram, 1 - label)
+    furthest = heaped * most + (1.0 - heaped) * even
     if own is not None and own.has_shape:
         if own.held > _MOSTLY * (other.held if other else 0.0):
-            return _by_itself(own, even, slopes)
+            return _by_itself(own, even, furthest, slopes)
         thins = min(own.loss(), *own.thinning(), even)
     if other is None:
-        return EndLoss(0.5 * (thins + even), 0.5 * (even - thins), slopes)
+        return EndLoss(0.5 * (thins + furthest), 0.5 * (furthest - thins), slopes)
 
     def ends(tail: _Tail) -> tuple[float, float]:
         loss = tail.loss()
-        return min(loss, thins), max(loss, even)
+        return min(loss, thins), max(loss, furthest)
 
     lowest, highest = ends(other)
     for index, (start, stop) in enumerate(other.ranges if other.has_shape else []):
@@ -146,8 +151,11 @@ class _Tail:
         return float(losses[0]), float(losses[1])
 
 
-def _by_itself(own: _Tail, even: float, slopes: FloatArray) -> EndLoss:
-    """From its own counts: as far as its powers are apart, chance, half of the way to even."""
+def _by_itself(own: _Tail, even: float, furthest: float, slopes: FloatArray) -> EndLoss:
+    """From its own counts: as far as its powers are apart, chance, half of the way to even.
+
+    Or all of the way to the furthest, where that is further.
+    """
     losses = (own.loss(), *own.thinning())
     likely = 0.5 * (losses[1] + losses[2])
     luck = [
@@ -156,7 +164,8 @@ def _by_itself(own: _Tail, even: float, slopes: FloatArray) -> EndLoss:
         for by in (min(hypot(sqrt(each), sd), 0.5 * each),)
     ]
     apart = 0.5 * max(abs(even - likely), max(losses) - min(losses))
-    return EndLoss(likely, hypot(apart, *luck), slopes)
+    heaped = furthest - likely if furthest > even else 0.0
+    return EndLoss(likely, hypot(max(apart, heaped), *luck), slopes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,20 +182,21 @@ class AtEnd:
 def at_end(histogram: ScoreHistogram, end: int) -> AtEnd | None:
     """What the class that belongs there, 0 or 1, has more at an end than beside it explains.
 
-    Less a standard deviation of the noise: what noise alone piles up is no tower. None where its
-    counts do not stand clear of the noise.
+    Less a standard deviation of the noise: what noise alone piles up is no tower. Where the other
+    class is heaped there (`metrics.heaps`), that part of it, if it is more. None where neither is.
 
     >>> crowd = np.array([[9000.0] + [1000.0] * 7, [1000.0] * 8])
     >>> round(at_end(ScoreHistogram(np.arange(9) / 8, crowd), 0).share, 3)
     0.889
     """
-    tail = _tail(histogram, end, at=end, apart=1.0)
+    tail, heaped = _tail(histogram, end, at=end, apart=1.0), heaped_share(histogram, end)
     if tail is None or not tail.has_shape:
-        return None
+        first = end * (histogram.buckets - 1)
+        return AtEnd(first, first + 1, heaped) if heaped > 0.0 else None
     _, expected = tail.expected()
     beside = 1.0 + tail.sds[1] / tail.sums[1]
     here = tail.held - tail.sds[0]
-    return AtEnd(*tail.ranges[0], max(1.0 - expected * beside / here, 0.0))
+    return AtEnd(*tail.ranges[0], max(1.0 - expected * beside / here, heaped, 0.0))
 
 
 def without_empty_ends(histogram: ScoreHistogram) -> ScoreHistogram:

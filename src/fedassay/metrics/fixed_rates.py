@@ -15,6 +15,7 @@ from statistics import fmean
 import numpy as np
 
 from fedassay.checks import require_number
+from fedassay.doubts import part_of_error
 from fedassay.errors import SettingInvalid
 from fedassay.estimate import (
     REACH,
@@ -106,6 +107,7 @@ def _rate(histogram: ScoreHistogram, *, fixed: int, share: float) -> Estimate:
         max(steps) * own_spread,
         found.at.spread[other] / totals[other],
         _rounded(histogram, found, other) / totals[other],
+        _in_a_lump(histogram, furthest),
     )
     noise_sd = sqrt(fmean(histogram.noise.variance(each) for each in gradients))
     above = Estimate(
@@ -165,6 +167,15 @@ def _rounded(histogram: ScoreHistogram, found: Cutoff, other: int) -> float:
     """The other class's rows in a tie that no bucket shows, which is above or below as a whole."""
     part = min(unseen_rounding(histogram) / float(histogram.widths[found.bucket]), 1.0)
     return part * max(float(histogram.counts[other, found.bucket]), 0.0) / REACH
+
+
+def _in_a_lump(histogram: ScoreHistogram, furthest: float) -> float:
+    """The standard deviation if a bucket's rows have one score, as far as that is likely.
+
+    The bucket is then above the threshold or below it as a whole, so the rate is that at its end.
+    """
+    lumps = 0.0 if histogram.doubts is None else histogram.doubts.lumps
+    return part_of_error(lumps) * furthest / REACH
 
 
 def _beside_tie(histogram: ScoreHistogram, found: Cutoff, other: int) -> float:

@@ -19,6 +19,7 @@ LATTICE = 3
 """So many spikes apart from each other are tied scores: one alone may be a narrow hump."""
 APART = 0.9
 """So much of a spike is more than its neighbours explain."""
+_ONE_IN_TEN = 0.1
 # Edges are decimals, and their differences nearly so.
 _NEARLY = 1.0 + 1e-6
 _MOST_DIGITS = 10
@@ -34,6 +35,15 @@ class Lattice:
     """Of the buckets that would show a tie, and have enough rows for one, those that do."""
     spacing: float
     """How far apart two ties usually are."""
+
+    @property
+    def part(self) -> float:
+        """How much of what a tie in one bucket may do an interval needs, if it is there by chance.
+
+        A threshold is at a tied score as often as not, and the tie then all on one side: from a
+        chance of one in ten on that is more than one interval in twenty. Below, less of it.
+        """
+        return min(self.share / _ONE_IN_TEN, 1.0) ** 2
 
     def likely(self, histogram: ScoreHistogram) -> FloatArray:
         """How many rows have the score of others, label x bucket: seen, or as in other buckets."""

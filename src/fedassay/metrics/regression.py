@@ -82,7 +82,8 @@ class Regression:
 
     def estimate(self, index: int) -> Estimate:
         """One parameter, with its errors."""
-        binning_sd = self._binning_sd(index)
+        filled = int((self.histogram.counts.sum(axis=0) != 0.0).sum())
+        binning_sd = self._binning_sd(index) if filled >= len(self.fit.parameters) else inf
         if not binning_sd < inf:
             return TooCoarse(reason=CELLS_RUN_OFF)
         found = counts_estimate(

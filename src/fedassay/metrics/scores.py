@@ -21,6 +21,7 @@ from fedassay.metrics.delta_method import (
     why_undefined,
 )
 from fedassay.metrics.end_buckets import end_loss, without_empty_ends
+from fedassay.metrics.heaps import heaped_share
 from fedassay.metrics.log_odds import EPS
 from fedassay.metrics.nearer import beyond_cells, nearer
 from fedassay.metrics.range_noise import cell_noise_sd
@@ -59,7 +60,10 @@ def log_loss(histogram: ScoreHistogram) -> Estimate:
     0.472
     """
     require_histogram(histogram)
-    found = nearer(histogram, _log_loss)
+    cells = histogram.by_cells()
+    # Noise hides a heap at 0 or 1 from the leaves there, which then look surer than they are.
+    is_heaped = any(heaped_share(without_empty_ends(cells), end) > 0.0 for end in (0, 1))
+    found = _log_loss(cells) if is_heaped else nearer(histogram, _log_loss)
     if histogram.doubts is None or not found.is_available:
         return found
     # The likeliest counts are not those to be expected: it may be anywhere in between.

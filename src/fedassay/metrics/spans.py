@@ -260,7 +260,7 @@ def possible_below(
     # Where buckets that can tell hold ties, one at this very point is on its lower side.
     seen = lattice(histogram)
     lumps = np.minimum(seen.largest(own, width), np.maximum(inside, own - inside))
-    return np.maximum(rooms, seen.share * lumps)
+    return np.maximum(rooms, seen.part * lumps)
 
 
 def possible_lumps(histogram: ScoreHistogram, bucket: int, inside: FloatArray) -> FloatArray:
@@ -269,8 +269,9 @@ def possible_lumps(histogram: ScoreHistogram, bucket: int, inside: FloatArray) -
     Of few buckets that look smooth, another may not be. A bucket with a share s of a class is as
     one of 1/s, and no more than there are; of k that showed no lump the next has one with a
     chance of 1 / (k + 2), by Laplace's rule of succession. Then all of it may lie on one side.
-    Counts that noise hides are as large as it. Exact counts come in so many buckets that lumps
-    show, and have none here.
+    Counts that noise hides are as large as it. Where a curve through the counts tells how likely
+    lumps are (`doubts`), that counts if it is more. Exact counts come in so many buckets that
+    lumps show, and have none here.
 
     >>> from fedassay.noise import DenseNoise
     >>> counts, noise = np.full((2, 4), 100.0), DenseNoise(1e-9 * np.eye(8))
@@ -286,7 +287,10 @@ def possible_lumps(histogram: ScoreHistogram, bucket: int, inside: FloatArray) -
     share = np.divide(own, total, out=np.zeros(2), where=total > 0.0)
     below = np.clip(inside, 0.0, own)
     share = np.maximum(share, 1.0 / histogram.buckets)
-    lumps: FloatArray = np.sqrt(share / (1.0 + 2.0 * share)) * np.maximum(below, own - below)
+    chance = share / (1.0 + 2.0 * share)
+    if histogram.doubts is not None:
+        chance = np.maximum(chance, histogram.doubts.lumps)
+    lumps: FloatArray = np.sqrt(chance) * np.maximum(below, own - below)
     return lumps
 
 

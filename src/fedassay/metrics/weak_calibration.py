@@ -83,7 +83,27 @@ def calibration_slope(histogram: ScoreHistogram) -> Estimate:
 
 def _parameter(histogram: ScoreHistogram, place: int) -> Estimate:
     fitted = _intercept_and_slope(histogram)
-    return fitted if isinstance(fitted, NotEnoughData) else fitted.estimate(place)
+    if isinstance(fitted, NotEnoughData):
+        return fitted
+    slope = fitted.estimate(1)
+    return _why_any_slope(slope) or (slope if place else fitted.estimate(0))
+
+
+def _why_any_slope(slope: Estimate) -> NotEnoughData | None:
+    """Why neither is known where noise allows a flat curve, and one that is steeper by 1.
+
+    An intercept belongs to its slope: it lies where the curve crosses log-odds of 0, which may be
+    far from all scores.
+    """
+    reach = REACH * slope.noise_sd
+    if not slope.is_available or reach < max(1.0, abs(slope.value)):
+        return None
+    low, high = slope.value - reach, slope.value + reach
+    return NotEnoughData(
+        reason="the slope of the calibration curve must stand clear of the privacy noise, by "
+        f"which it may be {low:.2g} or {high:.2g}. Gather reports from more clients, or of a "
+        "larger epsilon."
+    )
 
 
 def oe_ratio(histogram: ScoreHistogram) -> Estimate:

@@ -1,0 +1,47 @@
+"""Rows that were given a score of 0 or 1 whatever their label, inside a wide bucket next to it.
+
+Of a class that contradicts an end, positives next to 0, fewer are there the nearer it is, and
+rarer among the others. Where it towers in the end bucket, and is commoner than beside it or
+much of its class, it was heaped there: by a default for what was not scored, or by a tree's
+leaf. Then nothing is known of its distance from the end.
+"""
+
+from fedassay.histogram import FEWEST_TIED, ScoreHistogram
+from fedassay.metrics.range_noise import CLEAR, range_noise
+
+# A bucket as narrow as this next to an end hides nothing.
+_AT_THE_END = 2.0**-30
+_TOWERS = 1.0 / 3.0
+# So much of a class next to the end that it contradicts is no tail of it.
+_MUCH = 0.1
+
+
+def heaped_share(histogram: ScoreHistogram, end: int) -> float:
+    """The part of the contradicting class's rows next to 0 or 1 that nothing beside explains.
+
+    0 where it thins out towards the end, and where noise may have made the difference.
+
+    >>> import numpy as np
+    >>> edges = np.array([0.0, 0.02, 0.05, 1.0])
+    >>> heaped = np.array([[30000.0, 4000.0, 5000.0], [740.0, 20.0, 900.0]])
+    >>> round(heaped_share(ScoreHistogram(edges, heaped), 0), 2)
+    0.96
+    >>> heaped_share(ScoreHistogram(edges, heaped[:, ::-1]), 0)
+    0.0
+    """
+    filled = (histogram.counts > 0.0).any(axis=0).nonzero()[0]
+    here, step = (0, 1) if end == 0 else (histogram.buckets - 1, -1)
+    others = filled[filled != here]
+    if histogram.widths[here] <= _AT_THE_END or not len(others):
+        return 0.0
+    beside, label = int(others[0] if step > 0 else others[-1]), 1 - end
+    own, other = float(histogram.counts[label, here]), float(histogram.counts[end, here])
+    own_beside, other_beside = histogram.counts[[label, end], beside].clip(min=0.0).tolist()
+    is_commoner = own * other_beside > own_beside * max(other, 0.0)
+    is_much = own > _MUCH * float(histogram.counts[label].sum())
+    wider = 2.0 * float(histogram.widths[here] / histogram.widths[beside])
+    spike = own - wider * own_beside
+    noise = range_noise(histogram)
+    sd = noise.sd(label, here, here + 1) + wider * noise.sd(label, beside, beside + 1)
+    least = max(_TOWERS * own, FEWEST_TIED + CLEAR * sd)
+    return spike / own if (is_commoner or is_much) and spike > least else 0.0
