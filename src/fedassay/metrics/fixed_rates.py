@@ -25,6 +25,7 @@ from fedassay.estimate import (
     as_far_as_possible,
     too_coarse,
 )
+from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.copies import COPIES
 from fedassay.metrics.crossings import Crossing, crossing
@@ -96,7 +97,7 @@ def _rate(histogram: ScoreHistogram, *, fixed: int, share: float) -> Estimate:
     rate += float(beside.towards(missing)[other] / totals[other]) * missing
     edges = totals[other] - histogram.cumulative[other, found.bucket : found.bucket + 2]
     if found.is_tied:
-        rate = float(edges[0 if fixed else 1] / totals[other])
+        rate = _beside(histogram, found, fixed)
     # Where the curve has a kink, what errs goes along either side of it as often.
     gradients = [-step * own for step in steps]
     for gradient in gradients:
@@ -110,10 +111,13 @@ def _rate(histogram: ScoreHistogram, *, fixed: int, share: float) -> Estimate:
         _in_a_lump(histogram, furthest),
     )
     noise_sd = sqrt(fmean(histogram.noise.variance(each) for each in gradients))
+    sampling_sd = sqrt(fmean(sampling_variance(histogram, each) for each in gradients))
+    if found.is_tied:
+        sampling_sd = max(sampling_sd, _from_tie_to_tie(histogram, found, own, gradients[0]))
     above = Estimate(
         rate,
         noise_sd=max(noise_sd, _given_clear(histogram, other, rate)),
-        sampling_sd=sqrt(fmean(sampling_variance(histogram, each) for each in gradients)),
+        sampling_sd=sampling_sd,
         binning_bound=furthest,
         binning_sd=_beside_tie(histogram, found, other) if found.is_tied else spread,
         shape=Shape.LOGIT,
@@ -167,6 +171,31 @@ def _rounded(histogram: ScoreHistogram, found: Cutoff, other: int) -> float:
     """The other class's rows in a tie that no bucket shows, which is above or below as a whole."""
     part = min(unseen_rounding(histogram) / float(histogram.widths[found.bucket]), 1.0)
     return part * max(float(histogram.counts[other, found.bucket]), 0.0) / REACH
+
+
+def _beside(histogram: ScoreHistogram, found: Cutoff, fixed: int) -> float:
+    """The other class's rate above a threshold beside a tie: recall takes it in, specificity not."""
+    above = histogram.cumulative[1 - fixed, -1] - histogram.cumulative[1 - fixed]
+    return float(above[found.bucket + 1 - fixed] / histogram.cumulative[1 - fixed, -1])
+
+
+def _from_tie_to_tie(
+    histogram: ScoreHistogram, found: Cutoff, own: FloatArray, gradient: FloatArray
+) -> float:
+    """The standard deviation from sampling of a rate beside a tie, which goes by leaps.
+
+    Sampling moves the number wanted by rows of the fixed class; while the same tie has it, the
+    rate stays, but for the other class's own rows, and at the next one it is another.
+    """
+    fixed = int(np.abs(own).sum(axis=1).argmax())
+    labels, total = np.eye(2)[fixed], float(histogram.cumulative[fixed, -1])
+    moved = REACH * sqrt(sampling_variance(histogram, own))
+    here, leap = _beside(histogram, found, fixed), 0.0
+    for wanted in (found.wanted - moved, found.wanted + moved):
+        there = cutoff(histogram, labels, min(max(wanted, 0.0), total), reached=fixed == 1)
+        leap = max(leap, abs(_beside(histogram, there, fixed) - here))
+    of_others = gradient * (1.0 - labels[:, None])
+    return leap / REACH + sqrt(sampling_variance(histogram, of_others))
 
 
 def _in_a_lump(histogram: ScoreHistogram, furthest: float) -> float:

@@ -10,6 +10,7 @@ from functools import lru_cache
 from math import floor, log10, sqrt
 
 import numpy as np
+import numpy.typing as npt
 
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
@@ -19,6 +20,8 @@ LATTICE = 3
 """So many spikes apart from each other are tied scores: one alone may be a narrow hump."""
 APART = 0.9
 """So much of a spike is more than its neighbours explain."""
+WIDE = 0.25
+"""A bucket of so much of its distance from 0 or 1 has room for several scores."""
 _ONE_IN_TEN = 0.1
 # Edges are decimals, and their differences nearly so.
 _NEARLY = 1.0 + 1e-6
@@ -88,7 +91,8 @@ def lattice(histogram: ScoreHistogram) -> Lattice:
 def _apart(histogram: ScoreHistogram, noise_sd: float) -> FloatArray:
     """Spikes among nearly empty neighbours, where there are several: tied scores.
 
-    Not at the ends, where scores crowd. A narrow hump would be one, and would touch an edge.
+    Not at the ends, where scores crowd, nor in wide buckets, such as merged ones, which may hold
+    several. A narrow hump would be one, and would touch an edge.
     """
     counts = np.maximum(histogram.counts, 0.0)
     total = counts.sum(axis=0)
@@ -98,10 +102,23 @@ def _apart(histogram: ScoreHistogram, noise_sd: float) -> FloatArray:
     expected = 2.0 * np.maximum(beside[:-2], beside[2:]) * histogram.widths
     is_apart = expected <= (1.0 - APART) * total
     is_apart &= total >= FEW + CLEAR * noise_sd * sqrt(2.0)
-    is_apart[[0, -1]] = False
+    is_apart &= has_room_for_one(histogram)
     if is_apart.sum() < LATTICE:
         return np.zeros_like(counts)
     return np.where(is_apart, counts, 0.0)
+
+
+def has_room_for_one(histogram: ScoreHistogram) -> npt.NDArray[np.bool_]:
+    """Which buckets a spike among empty ones may be one score in: neither wide nor at an end.
+
+    >>> edges = np.array([0.0, 0.1, 0.11, 0.5, 1.0])
+    >>> has_room_for_one(ScoreHistogram(edges, np.ones((2, 4)))).tolist()
+    [False, True, False, False]
+    """
+    middle = 0.5 * (histogram.edges[:-1] + histogram.edges[1:])
+    fits: npt.NDArray[np.bool_] = histogram.widths <= WIDE * np.minimum(middle, 1.0 - middle)
+    fits[[0, -1]] = False
+    return fits
 
 
 @lru_cache(maxsize=4)

@@ -9,7 +9,7 @@ import numpy as np
 
 from fedassay.examples import FloatArray, IntArray
 from fedassay.histogram import FEWEST_TIED, ScoreHistogram, spikes_of, ties_of
-from fedassay.metrics.lattices import APART, LATTICE
+from fedassay.metrics.lattices import APART, LATTICE, has_room_for_one
 from fedassay.metrics.range_noise import FEW
 from fedassay.metrics.spans import exact_groups, openness_of_groups
 
@@ -86,7 +86,7 @@ def _lattices(
     expected = 2.0 * np.maximum(beside[:, :-2], beside[:, 2:]) * on.widths
     is_clear = rows >= FEW
     is_apart = (expected <= (1.0 - APART) * rows) & is_clear
-    is_apart[:, [0, -1]] = False
+    is_apart &= has_room_for_one(on)
     is_apart &= is_apart.sum(axis=1, keepdims=True) >= LATTICE
     tied = np.minimum(np.maximum(ties, np.where(is_apart[:, None], counts, 0.0)), counts)
     is_tied = is_clear & (tied.sum(axis=1) > 0.5 * rows)

@@ -257,10 +257,11 @@ def possible_below(
             whole = max(float(below), float(own[label] - below))
             room = max(room, whole + REACH * noise.sd(label, bucket, bucket + 1))
         rooms.append(room)
-    # Where buckets that can tell hold ties, one at this very point is on its lower side.
+    # Where buckets that can tell hold ties, one at this very point is on its lower side: off by
+    # all of it, and not by some part. Twice as much, so that what is possible ends the interval.
     seen = lattice(histogram)
     lumps = np.minimum(seen.largest(own, width), np.maximum(inside, own - inside))
-    return np.maximum(rooms, seen.part * lumps)
+    return np.maximum(rooms, 2.0 * seen.part * lumps)
 
 
 def possible_lumps(histogram: ScoreHistogram, bucket: int, inside: FloatArray) -> FloatArray:
