@@ -72,7 +72,7 @@ def _sections(found: list[Trials], cells: list[Cell], missing: Sequence[str]) ->
         f"{len(below)} have a share below {100 * AT_LEAST:g} %, and {len(wider)} are more than "
         f"{AT_MOST:g} times as wide as the oracle's."
     )
-    yield "### Where they are too wide\n\n" + _causes(wide)
+    yield "### Where they are too wide\n\n" + _causes(wide, len(cells))
     yield "### By setting\n\n" + _by(cells, lambda cell: cell.setting, "setting", low, wide)
     yield "### By metric\n\n" + _by(cells, lambda cell: cell.family, "metric", low, wide)
     yield "### By kind\n\n" + _by(cells, lambda cell: cell.kind, "metrics", low, wide)
@@ -88,20 +88,27 @@ def _sections(found: list[Trials], cells: list[Cell], missing: Sequence[str]) ->
         yield from _setting(setting, of_setting)
 
 
-def _causes(wide: list[Cell]) -> str:
+def _causes(wide: list[Cell], cells: int) -> str:
+    groups = {setting: [cell for cell in wide if cell.setting == setting] for setting in
+              dict.fromkeys(cell.setting for cell in wide)}  # fmt: skip
     body = []
-    for setting in dict.fromkeys(cell.setting for cell in wide):
-        inside = [cell for cell in wide if cell.setting == setting]
-        hidden = [cell for cell in inside if cell.is_hidden]
-        small = [cell for cell in inside if cell.half_width < _SMALL]
-        body.append([setting, *(str(len(each)) for each in (inside, hidden, small))])
-    totals = [len(wide), sum(c.is_hidden for c in wide), sum(c.half_width < _SMALL for c in wide)]
-    body.append(["all", *map(str, totals)])
+    for name, inside in {**groups, "all": wide}.items():
+        causes = [
+            [cell.is_hidden for cell in inside],
+            [cell.is_needed(cells) for cell in inside],
+            [cell.half_width < _SMALL for cell in inside],
+        ]
+        neither = sum(not any(each) for each in zip(*causes, strict=True))
+        body.append([name, *map(str, (len(inside), *map(sum, causes), neither))])
     return (
         "*Hidden by cells* are those no wider than an oracle needs that knows bias and noise, "
         "but not where rows lie inside the cells that are published or asked for "
-        f"(`binning_bound`); *small* those of a half-width below {_SMALL:g}.\n\n"
-        + markdown_table(["setting", "too wide", "hidden by cells", "small"], body)
+        "(`binning_bound`); *needed* those whose mean error is so large that intervals of "
+        f"{AT_MOST:g} times the oracle's, around the same values, would be too low; *small* those "
+        f"of a half-width below {_SMALL:g}. One may be several.\n\n"
+        + markdown_table(
+            ["setting", "too wide", "hidden by cells", "needed", "small", "none of these"], body
+        )
     )
 
 

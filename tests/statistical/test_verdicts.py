@@ -96,5 +96,14 @@ def test_intervals_that_cells_make_wide_are_too_wide_and_said_to_be_hidden() -> 
     assert all(cell.is_wide(CELLS) for cell in hidden + plain)
     assert all(cell.is_hidden for cell in hidden)
     assert not any(cell.is_hidden for cell in plain)
-    row = f"| a setting | {CELLS} | {CELLS} | 0 |"
+    row = f"| a setting | {CELLS} | {CELLS} | 0 | 0 | 0 |"
     assert row in coverage_page([trials(2.2, bound=0.03)])
+
+
+def test_a_width_that_the_mean_error_needs_is_too_wide_and_said_to_be_needed() -> None:
+    """Errors of 0.04 +- 0.01: most intervals of 1.5 times the oracle's around them would miss."""
+    needed, plain = all_cells([trials(2.5, bias=0.04)]), all_cells([trials(2.5)])
+    assert all(cell.is_wide(CELLS) and cell.is_needed(CELLS) for cell in needed)
+    assert not any(cell.is_needed(CELLS) for cell in plain)
+    row = f"| a setting | {CELLS} | 0 | {CELLS} | 0 | 0 |"
+    assert row in coverage_page([trials(2.5, bias=0.04)])

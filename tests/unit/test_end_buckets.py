@@ -6,7 +6,8 @@ import pytest
 from sklearn.metrics import log_loss
 
 from fedassay import Grid, ScoreHistogram, TooCoarse, metrics
-from fedassay.metrics.end_buckets import end_loss, without_empty_ends
+from fedassay.metrics.end_buckets import at_end, end_loss, without_empty_ends
+from fedassay.metrics.heaps import heaped_share
 from fedassay.noise import DenseNoise
 
 Floats = npt.NDArray[np.float64]
@@ -167,3 +168,59 @@ def test_a_class_that_is_seen_in_the_end_bucket_alone_may_be_at_the_very_end() -
         assert end.likely + end.room == pytest.approx(MOST)
         assert end.likely - end.room == pytest.approx(np.log(8.0))
         assert isinstance(metrics.log_loss(histogram), TooCoarse)
+
+
+def heap_at_1(held: float, *, noise_sd: float = 30.0) -> ScoreHistogram:
+    """Negatives that thin out towards 1, and as many more in the last bucket as are given."""
+    edges = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 0.95, 1.0])
+    counts = np.array([[40e3, 20e3, 8e3, 3e3, 600.0, 20.0], [1e3, 3e3, 5e3, 6e3, 5e3, 80.0]])
+    counts[0, -1] += held
+    return ScoreHistogram(edges, counts, DenseNoise(noise_sd**2 * np.eye(12)))
+
+
+def test_rows_heaped_at_an_end_that_they_contradict_may_be_at_the_very_end() -> None:
+    """A thousand negatives more above 0.95, where ever fewer are expected: scored 1 by default."""
+    heaped = heap_at_1(1000.0)
+    assert heaped_share(heaped, 1) > 0.6
+    end = end_loss(heaped, 0)
+    assert end.likely + end.room > 0.6 * MOST
+    tower = at_end(heaped, 1)
+    assert tower is not None
+    assert (tower.start, tower.stop) == (5, 6)
+    assert tower.share > 0.6
+    # The same where the class that belongs there has a shape by which nothing towers.
+    belongs = heaped.counts.copy()
+    belongs[1] = [1e3, 2e3, 4e3, 7e3, 9e3, 4e3]
+    shaped = at_end(ScoreHistogram(heaped.edges, belongs, heaped.noise), 1)
+    assert shaped is not None
+    assert shaped.share > 0.6
+    # As few as noise makes, or as thin out, are no heap.
+    for held, noise_sd in ((1000.0, 400.0), (0.0, 30.0)):
+        thin = heap_at_1(held, noise_sd=noise_sd)
+        assert heaped_share(thin, 1) == 0.0
+    assert end_loss(heap_at_1(0.0), 0).likely < 6.0
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_a_heap_hidden_from_the_leaves_is_in_the_interval_of_log_loss(mirrored: bool) -> None:
+    """Leaves beside 1 whose noise hides a heap, in a cell that shows it; scikit-learn's loss."""
+    edges = np.append(np.arange(20) / 20, [0.96, 0.97, 0.98, 0.99, 0.995, 1.0])
+    scores = 0.5 * (edges[:-1] + edges[1:])
+    counts = 2e5 * np.stack([(1 - scores) ** 5, 0.2 * scores * (1 - scores)]) * np.diff(edges)
+    truth_scores = np.append(np.repeat(scores, 2), 1.0)
+    labels, weights = np.append(np.tile([0, 1], 25), 0), np.append(counts.T.ravel(), 1500.0)
+    truth = log_loss(labels, truth_scores, sample_weight=weights)
+    counts[0, -1] += 1500.0
+    each = np.full(25, 20.0**2)
+    each[-6:] = 900.0**2
+    noise = np.diag(np.tile(each, 2))
+    for label in (0, 1):  # the sum of the last six is known as well as any other
+        last = slice(25 * label + 19, 25 * label + 25)
+        noise[last, last] -= (6 * 900.0**2 - 20.0**2) / 36
+    cells = np.append(np.arange(20), 25)
+    if mirrored:
+        edges, counts = (1.0 - edges)[::-1], counts[::-1, ::-1].copy()
+        noise, cells = noise[::-1, ::-1].copy(), np.append(0, np.arange(6, 26))
+    h = ScoreHistogram(edges, counts, DenseNoise(noise), cells=cells)
+    found = metrics.log_loss(h)
+    assert not found.is_available or truth in found.interval(population=False)

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 from scipy.special import expit
-from sklearn.metrics import average_precision_score
+from sklearn.metrics import average_precision_score, roc_auc_score
 
 from fedassay import Estimate, Grid, ScoreHistogram, metrics
 from fedassay.examples import FloatArray
 from fedassay.metrics import calibration_in_the_large, oe_ratio
-from fedassay.metrics.lattices import lattice, unseen_rounding
+from fedassay.metrics.lattices import Lattice, lattice, unseen_rounding
 from fedassay.noise import DenseNoise
 
 # Wide buckets below 0.2, which hold two values of hundredths each, narrow ones above.
@@ -146,3 +146,43 @@ def test_scores_in_decimals_that_no_bucket_shows_are_in_the_intervals(
 def test_noise_hides_every_rounding() -> None:
     noisy = ScoreHistogram(np.arange(5) / 4, np.full((2, 4), 90.0), DenseNoise(np.eye(8)))
     assert unseen_rounding(noisy) == 0.0
+
+
+def test_a_merged_bucket_among_empty_ones_is_no_tie() -> None:
+    """Exact sums of four values: of the highest two, few negatives at one, a bucket up to 0.1.
+
+    All of its positives may lie above all of its negatives: scikit-learn's area then is 0.98.
+    """
+    edges = [0.0, 9.8e-5, 1e-4, 9.8e-4, 1e-3, 3.8e-3, 4e-3, 9.8e-3, 0.1, 1.0]
+    counts = np.zeros((2, 9))
+    counts[:, [1, 3, 5, 7]] = [[8000, 8000, 8000, 6500], [20, 50, 100, 9900]]
+    found = metrics.roc_auc(ScoreHistogram(np.array(edges), counts))
+    scores = np.repeat([1e-4, 1e-3, 4e-3, 0.01, 1e-4, 1e-3, 4e-3, 0.05],
+                       [8000, 8000, 8000, 6500, 20, 50, 100, 9900])  # fmt: skip
+    truth = roc_auc_score(np.repeat([0, 1], [30_500, 10_070]), scores)
+    assert abs(found.value - truth) > 0.02
+    assert held(found, truth)
+
+
+@pytest.mark.parametrize(("threshold", "truth"), [(0.49905, 4 / 9), (0.49995, 5 / 9)])
+def test_a_threshold_in_a_bucket_of_one_score_has_all_of_it_on_one_side(
+    threshold: float, truth: float
+) -> None:
+    """Nine scores in thousandths among empty ones: an interval ends where the tie does.
+
+    That of the population ends by its sampling beyond, which a root of squares would swallow.
+    """
+    edges = np.arange(1001) / 1000
+    counts = np.zeros((2, 1000))
+    counts[:, 99:900:100] = 2000.0
+    found = metrics.recall(ScoreHistogram(edges, counts), threshold)
+    assert held(found, truth)
+    sampling = 1.96 * np.sqrt(truth * (1.0 - truth) / 18_000)
+    low, high = found.interval()
+    assert low <= truth - 0.9 * sampling
+    assert truth + 0.9 * sampling <= high
+
+
+@pytest.mark.parametrize(("share", "part"), [(0.0, 0.0), (0.05, 0.25), (0.1, 1.0), (0.7, 1.0)])
+def test_ties_as_likely_as_one_in_ten_count_whole(share: float, part: float) -> None:
+    assert Lattice(np.zeros((2, 1)), share, 0.1).part == pytest.approx(part)

@@ -22,6 +22,7 @@ from fedassay.metrics.spans import (
     possible_pairs,
     spans,
 )
+from fedassay.doubts import Doubts
 from fedassay.noise import DenseNoise, NoNoise
 
 Floats = npt.NDArray[np.float64]
@@ -307,3 +308,13 @@ def test_counts_that_fall_all_the_way_leave_no_more_open_than_a_falling_density_
     furthest = max(corner - below, below - 25326 * part)
     room = possible_below(histogram, 1, part, np.array([below, 68.0]))
     assert room[0] <= 1.1 * furthest
+
+
+def test_a_lump_is_as_likely_as_the_evidence_of_a_curve_says() -> None:
+    """Of 256 even buckets one hides little by itself; where a curve found lumps, all of it."""
+    noise = DenseNoise(1e-6 * np.eye(512), is_smoothed=True)
+    even = ScoreHistogram(np.arange(257) / 256, np.full((2, 256), 1000.0), noise)
+    for chance, expected in ((0.0, 750.0 / np.sqrt(258)), (0.25, 375.0), (1.0, 750.0)):
+        doubts = Doubts(0.0, chance, np.zeros(256))
+        lumps = possible_lumps(replace(even, doubts=doubts), 1, np.array([250.0, 250.0]))
+        assert lumps == pytest.approx([expected, expected], rel=1e-3)

@@ -55,3 +55,14 @@ def test_many_towers_make_more_of_them_likely_and_one_does_not() -> None:
     ends = np.array([0, 30, 59])
     counts[:, [0, 59]] = 1200.0
     assert not is_lumpy(ScoreHistogram(edges, counts, noise), ends)
+
+
+def test_a_heap_at_an_end_is_a_tower_though_its_one_neighbour_is_noisy() -> None:
+    """A leaf of 4,000 at 1, twice as wide as those beside: one of these is too noisy, four tell."""
+    edges = np.append(np.arange(60) / 61, 1.0)
+    counts, noise = np.zeros((2, 60)), DenseNoise(0.5 * 450.0**2 * np.eye(120), None, 5.0)
+    counts[0, 59] = 4000.0
+    assert towers_of(ScoreHistogram(edges, counts, noise)).tolist() == [59]
+    # The mean of four does not make a tower of what the next leaf holds half of.
+    counts[0, 58] = 2500.0
+    assert not len(towers_of(ScoreHistogram(edges, counts.copy(), noise)))
