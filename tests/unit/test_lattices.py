@@ -164,17 +164,18 @@ def test_a_merged_bucket_among_empty_ones_is_no_tie() -> None:
     assert held(found, truth)
 
 
-@pytest.mark.parametrize(("threshold", "truth"), [(0.49905, 4 / 9), (0.49995, 5 / 9)])
+@pytest.mark.parametrize(("threshold", "truth"), [(0.4991, 4 / 9), (0.4999, 5 / 9)])
 def test_a_threshold_in_a_bucket_of_one_score_has_all_of_it_on_one_side(
     threshold: float, truth: float
 ) -> None:
-    """Nine scores in thousandths among empty ones: an interval ends where the tie does.
+    """Nine scores in thousandths, nobody between: an interval ends where the tie does.
 
     That of the population ends by its sampling beyond, which a root of squares would swallow.
     """
-    edges = np.arange(1001) / 1000
-    counts = np.zeros((2, 1000))
-    counts[:, 99:900:100] = 2000.0
+    tied = np.arange(1, 10) / 10
+    edges = np.unique(np.concatenate([[0.0, 1.0], tied, tied - 0.001]).round(6))
+    counts = np.zeros((2, len(edges) - 1))
+    counts[:, np.searchsorted(edges, tied) - 1] = 2000.0
     found = metrics.recall(ScoreHistogram(edges, counts), threshold)
     assert held(found, truth)
     sampling = 1.96 * np.sqrt(truth * (1.0 - truth) / 18_000)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from fedassay import Estimate, Grid, ScoreHistogram, TooCoarse, metrics
+from fedassay.doubts import Doubts
 from fedassay.estimate import REACH
 from fedassay.metrics.range_noise import RangeNoise
 from fedassay.metrics.spans import (
@@ -22,7 +23,6 @@ from fedassay.metrics.spans import (
     possible_pairs,
     spans,
 )
-from fedassay.doubts import Doubts
 from fedassay.noise import DenseNoise, NoNoise
 
 Floats = npt.NDArray[np.float64]

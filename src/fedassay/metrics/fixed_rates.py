@@ -174,7 +174,7 @@ def _rounded(histogram: ScoreHistogram, found: Cutoff, other: int) -> float:
 
 
 def _beside(histogram: ScoreHistogram, found: Cutoff, fixed: int) -> float:
-    """The other class's rate above a threshold beside a tie: recall takes it in, specificity not."""
+    """The other class's rate above a threshold beside a tie, which a wanted recall takes in."""
     above = histogram.cumulative[1 - fixed, -1] - histogram.cumulative[1 - fixed]
     return float(above[found.bucket + 1 - fixed] / histogram.cumulative[1 - fixed, -1])
 
