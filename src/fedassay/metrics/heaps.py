@@ -6,6 +6,8 @@ much of its class, it was heaped there: by a default for what was not scored, or
 leaf. Then nothing is known of its distance from the end.
 """
 
+import numpy as np
+
 from fedassay.histogram import FEWEST_TIED, ScoreHistogram
 from fedassay.metrics.range_noise import CLEAR, range_noise
 
@@ -21,7 +23,6 @@ def heaped_share(histogram: ScoreHistogram, end: int) -> float:
 
     0 where it thins out towards the end, and where noise may have made the difference.
 
-    >>> import numpy as np
     >>> edges = np.array([0.0, 0.02, 0.05, 1.0])
     >>> heaped = np.array([[30000.0, 4000.0, 5000.0], [740.0, 20.0, 900.0]])
     >>> round(heaped_share(ScoreHistogram(edges, heaped), 0), 2)
@@ -29,7 +30,7 @@ def heaped_share(histogram: ScoreHistogram, end: int) -> float:
     >>> heaped_share(ScoreHistogram(edges, heaped[:, ::-1]), 0)
     0.0
     """
-    filled = (histogram.counts > 0.0).any(axis=0).nonzero()[0]
+    filled = np.flatnonzero((histogram.counts > 0.0).any(axis=0))
     here, step = (0, 1) if end == 0 else (histogram.buckets - 1, -1)
     others = filled[filled != here]
     if histogram.widths[here] <= _AT_THE_END or not len(others):
