@@ -44,6 +44,8 @@ _NAMES = ("negatives", "positives")
 _RATES = ("specificity", "recall")
 # Where thresholds that noise allows have rates this far apart, an interval says nothing.
 _WIDEST = 0.8
+# Neither does one that covers so much of all rates that there are.
+_EVERYTHING = 0.9
 
 
 def recall_at_specificity(histogram: ScoreHistogram, wanted: float) -> Estimate:
@@ -123,9 +125,6 @@ def _rate(histogram: ScoreHistogram, *, fixed: int, share: float) -> Estimate:
         shape=Shape.LOGIT,
         trials=max(float(totals[other]), 1.0),
     )
-    reach = REACH * above.noise_sd
-    if reach > _WIDEST:
-        return _why_anywhere(fixed, share, max(rate - reach, 0.0), min(rate + reach, 1.0))
     if REACH * min(above.binning_sd, furthest) > _WIDEST:
         return too_coarse(above, _RATES[other], furthest)
     # What a bucket does not hide cannot be wrong.
@@ -135,6 +134,9 @@ def _rate(histogram: ScoreHistogram, *, fixed: int, share: float) -> Estimate:
         if allowed.apart > _WIDEST:
             return _why_anywhere(fixed, share, allowed.low, allowed.high)
         above = _over_all(above, allowed)
+    low, high = (min(max(end, 0.0), 1.0) for end in above.interval(population=False))
+    if high - low > _EVERYTHING and above.noise_sd > 0.0:
+        return _why_anywhere(fixed, share, low, high)
     return _as_asked(above, is_specificity=fixed == 1)
 
 
