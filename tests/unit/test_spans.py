@@ -21,6 +21,7 @@ from fedassay.metrics.spans import (
     possible_below,
     possible_lumps,
     possible_pairs,
+    roughness,
     spans,
 )
 from fedassay.noise import DenseNoise, NoNoise
@@ -318,3 +319,17 @@ def test_a_lump_is_as_likely_as_the_evidence_of_a_curve_says() -> None:
         doubts = Doubts(0.0, chance, np.zeros(256))
         lumps = possible_lumps(replace(even, doubts=doubts), 1, np.array([250.0, 250.0]))
         assert lumps == pytest.approx([expected, expected], rel=1e-3)
+
+
+def test_buckets_that_jump_make_lumps_likely_and_smooth_ones_do_not() -> None:
+    """Ten scores in twelve wide buckets, or a beta density in as many, with noise of epsilon 1."""
+    generator, edges = np.random.default_rng(2), np.arange(13) / 12
+    noise = DenseNoise(2.0 * np.eye(24))
+    values = generator.choice(generator.random(10), 5000, p=generator.dirichlet(np.ones(10)))
+    smooth = generator.beta(1.5, 3.0, 5000)
+    found = []
+    for scores in (values, smooth):
+        rows = np.histogram(scores, edges)[0].astype(float)
+        found.append(roughness(ScoreHistogram(edges, np.stack([0.8 * rows, 0.2 * rows]), noise)))
+    assert found[0] > 0.5
+    assert found[1] == 0.0

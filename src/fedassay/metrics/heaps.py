@@ -27,7 +27,8 @@ def heaped_share(histogram: ScoreHistogram, end: int) -> float:
     >>> heaped = np.array([[30000.0, 4000.0, 5000.0], [740.0, 20.0, 900.0]])
     >>> round(heaped_share(ScoreHistogram(edges, heaped), 0), 2)
     0.96
-    >>> heaped_share(ScoreHistogram(edges, heaped[:, ::-1]), 0)
+    >>> thin = np.array([[30000.0, 4000.0, 5000.0], [20.0, 40.0, 1600.0]])
+    >>> heaped_share(ScoreHistogram(edges, thin), 0)
     0.0
     """
     filled = np.flatnonzero((histogram.counts > 0.0).any(axis=0))
@@ -38,11 +39,13 @@ def heaped_share(histogram: ScoreHistogram, end: int) -> float:
     beside, label = int(others[0] if step > 0 else others[-1]), 1 - end
     own, other = float(histogram.counts[label, here]), float(histogram.counts[end, here])
     own_beside, other_beside = histogram.counts[[label, end], beside].clip(min=0.0).tolist()
-    is_commoner = own * other_beside > own_beside * max(other, 0.0)
-    is_much = own > _MUCH * float(histogram.counts[label].sum())
     wider = 2.0 * float(histogram.widths[here] / histogram.widths[beside])
-    spike = own - wider * own_beside
-    noise = range_noise(histogram)
-    sd = noise.sd(label, here, here + 1) + wider * noise.sd(label, beside, beside + 1)
-    least = max(_TOWERS * own, FEWEST_TIED + CLEAR * sd)
+    spike, noise = own - wider * own_beside, range_noise(histogram)
+    sds = [
+        noise.sd(each, at, at + 1) for each, at in ((label, here), (label, beside), (end, beside))
+    ]
+    least = max(_TOWERS * own, FEWEST_TIED + CLEAR * (sds[0] + wider * sds[1]))
+    is_much = own > _MUCH * float(histogram.counts[label].sum())
+    # Beside one that noise hides nothing is rarer.
+    is_commoner = own * max(other_beside, sds[2]) > own_beside * max(other, 0.0)
     return spike / own if (is_commoner or is_much) and spike > least else 0.0

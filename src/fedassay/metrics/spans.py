@@ -7,7 +7,7 @@ interval must reach whatever is possible.
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import copysign, expm1, hypot, inf, sqrt
+from math import copysign, expm1, hypot, inf, log, sqrt
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from fedassay.metrics.range_noise import FEW, RangeNoise, cell_noise_sd, range_n
 _CLEAR = 3.0
 _MOST_TIMES = 1e100  # so much wider than a neighbour of hardly any width, squared, is a number
 _LUMP = 0.5
+_THREE = 3
 _TINY = 1e-300
 _STEEP = 300.0
 
@@ -269,7 +270,8 @@ def possible_lumps(histogram: ScoreHistogram, bucket: int, inside: FloatArray) -
 
     Of few buckets that look smooth, another may not be. A bucket with a share s of a class is as
     one of 1/s, and no more than there are; of k that showed no lump the next has one with a
-    chance of 1 / (k + 2), by Laplace's rule of succession. Then all of it may lie on one side.
+    chance of 1 / (k + 2), by Laplace's rule of succession; of k that j are rough among
+    (`roughness`), of (j + 1) / (k + 2). Then all of it may lie on one side.
     Counts that noise hides are as large as it. Where a curve through the counts tells how likely
     lumps are (`doubts`), that counts if it is more. Exact counts come in so many buckets that
     lumps show, and have none here.
@@ -288,11 +290,44 @@ def possible_lumps(histogram: ScoreHistogram, bucket: int, inside: FloatArray) -
     share = np.divide(own, total, out=np.zeros(2), where=total > 0.0)
     below = np.clip(inside, 0.0, own)
     share = np.maximum(share, 1.0 / histogram.buckets)
-    chance = share / (1.0 + 2.0 * share)
-    if histogram.doubts is not None:
-        chance = np.maximum(chance, histogram.doubts.lumps)
+    rough = roughness(histogram) if histogram.doubts is None else histogram.doubts.lumps
+    chance = np.maximum(share / (1.0 + 2.0 * share), rough)
     lumps: FloatArray = np.sqrt(chance) * np.maximum(below, own - below)
     return lumps
+
+
+@lru_cache(maxsize=4)
+def roughness(histogram: ScoreHistogram) -> float:
+    """The chance that a bucket holds lumps, by those that hold twice or half what neighbours say.
+
+    The logarithm of a smooth density runs nearly straight from one neighbour's middle to the
+    other's. Of k buckets of which j are off by a factor of two, beyond noise and chance, another
+    is with a chance of (j + 1) / (k + 2); 0 where none is.
+
+    >>> from fedassay.noise import DenseNoise
+    >>> rows, noise = np.array([300.0, 400.0, 30.0, 500.0, 450.0]), DenseNoise(np.eye(10))
+    >>> edges = np.arange(6) / 5
+    >>> round(roughness(ScoreHistogram(edges, np.stack([rows, rows]), noise)), 2)  # three of three
+    0.8
+    >>> roughness(ScoreHistogram(edges, np.full((2, 5), 100.0), noise))
+    0.0
+    """
+    rows, noise_sd = histogram.counts.sum(axis=0), sqrt(2.0) * cell_noise_sd(histogram)
+    if len(rows) < _THREE:
+        return 0.0
+    least = FEW + noise_sd
+    held = np.maximum(rows, least)
+    density = np.log(held / histogram.widths)
+    chance = 1.0 / held + (noise_sd / held) ** 2
+    middle = 0.5 * (histogram.edges[1:] + histogram.edges[:-1])
+    part = (middle[1:-1] - middle[:-2]) / (middle[2:] - middle[:-2])
+    apart = density[1:-1] - (1.0 - part) * density[:-2] - part * density[2:]
+    variance = chance[1:-1] + (1.0 - part) ** 2 * chance[:-2] + part**2 * chance[2:]
+    # Where nobody is seen on either side of nobody there is nothing to judge.
+    is_seen = np.maximum(rows[1:-1], np.maximum(rows[:-2], rows[2:])) > 2.0 * least
+    is_rough = is_seen & (np.abs(apart) > log(2.0) + 2.0 * np.sqrt(variance))
+    found = int(is_rough.sum())
+    return (found + 1.0) / (int(is_seen.sum()) + 2.0) if found else 0.0
 
 
 def _is_tower(rows: FloatArray, histogram: ScoreHistogram, bucket: int) -> bool:
