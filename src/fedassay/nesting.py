@@ -84,10 +84,10 @@ def publishable_edges(edges: FloatArray, counts: IntArray | FloatArray, smallest
     cells, whole: so no published cell holds fewer. An edge may, too, where one of the two holds
     nobody at all, the other enough, and where the empty one ends an edge is published: then
     nobody is between those edges, and the next published cell still holds the other one, whole,
-    or nobody. The cells of exactly 0 and 1 are parted only from enough: that nobody is there is
-    told with what is empty beside them, which then ends at 0 or 1 itself. Where somebody is,
-    and too few, what is empty beside them has no published end, and hides them with the rest.
-    Whether an edge is among them depends on cells of the tree alone, not on the survey: all
+    or nobody. Only the cells of exactly 0 and 1 are not parted where they are empty: that nobody is
+    there is told with what is empty beside them, which then ends at 0 or 1 itself. Where somebody
+    is, and too few, what is empty beside them has no published end, and hides them with the
+    rest. Whether an edge is among them depends on cells of the tree alone, not on the survey: all
     edges that were ever published of the same rows are among those of the finest grid, so
     that no difference of two files holds fewer either, unless it holds nobody.
 
@@ -110,7 +110,7 @@ def publishable_edges(edges: FloatArray, counts: IntArray | FloatArray, smallest
     ends = may.copy()
     ends[[1, -2]] |= nobody[[0, 1], [0, -1]]
     beside = enough & nobody[::-1]
-    beside[:, [0, -1]] = False
+    beside[[1, 0], [0, -1]] = False
     # What divides a larger cell of the tree comes first.
     for place in sorted(
         np.flatnonzero(beside.any(axis=0)), key=lambda i: -(edges[end[i]] - edges[begin[i]])

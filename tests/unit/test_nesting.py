@@ -138,11 +138,12 @@ def rows(draw: st.DrawFn) -> Examples:
     """Scores that spread, crowd at an end or are tied, any with heaps at 0 and 1."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     size = draw(st.integers(20, 600))
-    kind = draw(st.sampled_from(["even", "crowded", "tied", "two"]))
+    kind = draw(st.sampled_from(["even", "crowded", "tied", "two", "ends"]))
     scores = {
         "even": rng.random(size),
         "crowded": 10.0 ** rng.uniform(-9.0, -1.0, size),
         "tied": rng.choice([0.0, 0.1, 0.35, 0.5, 1.0], size),
+        "ends": rng.integers(0, 2, size).astype(np.float64),
         "two": np.where(rng.random(size) < 0.5, rng.beta(1, 30, size), rng.beta(30, 1, size)),
     }[kind]
     for end in (0.0, 1.0):
@@ -234,8 +235,7 @@ def test_too_few_rows_of_exactly_0_and_1_hide_with_what_is_beside_them(
     examples = heaped(at_0, at_1)
     edges = published_edges(Grid.nested(300), examples, 10)
     assert holds_enough(counted(examples, edges), 10)
-    assert EPS < edges[1]
-    assert edges[-2] < 1.0 - EPS
+    assert not {EPS, 1.0 - EPS} & set(edges)
     # The planted twin: as if what is empty could end beside rows that are not told.
     naive = naively_published(Grid.nested(300), examples, 10)
     assert not holds_enough(counted(examples, naive), 10)
@@ -253,6 +253,14 @@ def test_nobody_at_exactly_0_and_1_is_told_with_who_is_not_beside_them() -> None
     edges = published_edges(Grid.nested(300), heaped(0, 0), 10)
     assert 0.2 <= edges[1] < 0.3
     assert 0.7 < edges[-2] <= 0.8
+
+
+@pytest.mark.parametrize("ends", [[0.0], [1.0], [0.0, 1.0]])
+def test_scores_of_exactly_0_and_1_alone_are_told_with_nobody_between(ends: list[float]) -> None:
+    examples = Examples(np.arange(80) % 2, np.repeat(ends, 80 // len(ends)))
+    edges = published_edges(Grid.nested(10), examples, 10)
+    assert set(edges) == {0.0, 1.0} | {EPS if end == 0.0 else 1.0 - EPS for end in ends}
+    assert holds_enough(counted(examples, edges), 10)
 
 
 @given(rows(), grids())
