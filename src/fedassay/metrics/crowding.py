@@ -5,7 +5,8 @@ a hundred times as dense, as beside the last published cell of a rare event's sc
 rows may lie at that side. The second guess is a density that falls exponentially, at the rate
 which it has between the middles of the two buckets or faster. Where neighbours are alike both
 guesses agree to third order, and the first is trusted; where densities are four times apart,
-what the guesses are apart is taken as a standard deviation.
+what the guesses are apart is taken as a standard deviation. A heap of scores of exactly 0 or 1 is
+no neighbour: however dense, it draws nobody.
 """
 
 from collections.abc import Callable
@@ -49,14 +50,14 @@ def crowded_sums(
     True
     """
     counts = np.maximum(histogram.counts, 0.0)
-    density = _log_density(histogram)
+    steps = _steps(histogram)
     middle = histogram.edges[:-1] + 0.5 * histogram.widths
     is_wide = histogram.widths > _NARROW * np.minimum(middle, 1.0 - middle)
     wide, narrow = np.flatnonzero(is_wide), np.flatnonzero(~is_wide)
     at_middles = of_scores(middle[narrow, None])[..., 0]
     apart = np.zeros_like(counts)
     for side, label in product((0, 1), (0, 1)):
-        falls = -_beside(np.diff(density[label]), side)
+        falls = -_beside(steps[label], side)
         rates = _rates(histogram, falls, side)
         crowded = of_scores(_places(histogram, wide, _falling(rates[wide])))[label].mean(axis=-1)
         centred = of_scores(_places(histogram, narrow, _mean_place(rates[narrow])))[label, :, 0]
@@ -86,7 +87,10 @@ def crowded_below(
     """
     least, apart = max(cell_noise_sd(histogram), 1.0), np.zeros(2)
     counts, middles = np.maximum(histogram.counts, 0.0), histogram.edges[:-1] + histogram.edges[1:]
-    for beside in {max(bucket - 1, 0), min(bucket + 1, histogram.buckets - 1)} - {bucket}:
+    stretch = histogram.stretch
+    for beside in (bucket - 1, bucket + 1):
+        if beside not in stretch or bucket not in stretch:
+            continue
         both = [bucket, beside]
         dense, other = np.log(np.maximum(counts[:, both], least) / histogram.widths[both]).T
         falls = (dense - other) * (1.0 if beside > bucket else -1.0)
@@ -115,11 +119,10 @@ def crowded_places(histogram: ScoreHistogram) -> tuple[FloatArray, FloatArray]:
     >>> crowded_places(even)[1].max()
     np.float64(0.0)
     """
-    density = _log_density(histogram)
     low, width = histogram.edges[:-1, None], histogram.widths[:, None]
     places, doubts = [], []
-    for row in density:
-        falls = [-_beside(np.diff(row), side) for side in (0, 1)]
+    for row in _steps(histogram):
+        falls = [-_beside(row, side) for side in (0, 1)]
         rates = [_rates(histogram, falls[side], side) for side in (0, 1)]
         steeper = np.where(np.abs(rates[1]) > np.abs(rates[0]), rates[1], rates[0])
         places.append(np.minimum(low + width * _falling(steeper), 1.0))
@@ -127,11 +130,17 @@ def crowded_places(histogram: ScoreHistogram) -> tuple[FloatArray, FloatArray]:
     return np.stack(places), np.stack(doubts)
 
 
-def _log_density(histogram: ScoreHistogram) -> FloatArray:
-    """Logarithms of densities; counts that noise hides are as large as it."""
+def _steps(histogram: ScoreHistogram) -> FloatArray:
+    """How far logarithms of densities rise from bucket to bucket, 0 beside heaps; label x step.
+
+    Counts that noise hides are as large as it.
+    """
     least = max(cell_noise_sd(histogram), 1.0)
-    density: FloatArray = np.log(np.maximum(histogram.counts, least) / histogram.widths)
-    return density
+    density = np.log(np.maximum(histogram.counts, least) / histogram.widths)
+    steps: FloatArray = np.diff(density, axis=1)
+    steps[:, : histogram.stretch.start] = 0.0
+    steps[:, histogram.stretch.stop - 1 :] = 0.0
+    return steps
 
 
 def _beside(between: FloatArray, side: int) -> FloatArray:
