@@ -6,7 +6,7 @@ import pytest
 from scipy.optimize import brentq
 from sklearn.metrics import brier_score_loss, log_loss
 
-from fedassay import Grid, ScoreHistogram, TooCoarse, metrics
+from fedassay import Grid, ScoreHistogram, TooCoarse, metrics, simulate
 from fedassay.metrics.crowding import crowded_below, crowded_places, crowded_sums
 from fedassay.metrics.log_odds import in_pieces
 from fedassay.metrics.spans import possible_below
@@ -107,6 +107,29 @@ def test_beside_a_heap_log_odds_are_as_doubtful_as_at_an_end(end: int) -> None:
         for each in (heaped, without)
     ]
     np.testing.assert_allclose(doubts[0][beside], doubts[1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("heap", [False, True])
+def test_where_scores_end_inside_the_outermost_cells_intervals_reach_there(heap: bool) -> None:
+    """Few positives have low scores, and few negatives high ones: cells of a tenth and more."""
+    rng = np.random.default_rng(5)
+    labels = (rng.random(100_000) < 0.05).astype(np.int64)
+    scores = 1.0 / (1.0 + np.exp(2.5 - 2.5 * labels - 0.8 * rng.normal(size=len(labels))))
+    if heap:
+        scores[rng.random(len(labels)) < 0.01] = 1.0
+    result = simulate(labels, scores, seed=0)
+    histogram = result.histogram()
+    assert histogram.heaps == (False, heap)
+    assert histogram.edges[1] > 0.05
+    clipped = np.clip(scores, 2.0**-52, 1.0 - 2.0**-52)
+    for name, value in (
+        ("brier", brier_score_loss(labels, scores)),
+        ("log_loss", log_loss(labels, clipped)),
+        ("oe_ratio", labels.sum() / scores.sum()),
+    ):
+        low, high = result[name].interval(population=False)
+        assert low <= value <= high
+        assert high - low < 0.5 * value
 
 
 def test_an_empty_or_noisy_bucket_at_an_end_is_no_heap() -> None:

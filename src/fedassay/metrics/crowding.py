@@ -6,7 +6,8 @@ rows may lie at that side. The second guess is a density that falls exponentiall
 which it has between the middles of the two buckets or faster. Where neighbours are alike both
 guesses agree to third order, and the first is trusted; where densities are four times apart,
 what the guesses are apart is taken as a standard deviation. A heap of scores of exactly 0 or 1 is
-no neighbour: however dense, it draws nobody.
+no neighbour: however dense, it draws nobody. The outermost buckets of exact counts have a third
+guess: where few of a class are on its wrong side they are wide, and scores end somewhere in them.
 """
 
 from collections.abc import Callable
@@ -66,6 +67,10 @@ def crowded_sums(
         further[narrow] = np.abs(centred - at_middles[label])
         doubt = np.minimum(np.abs(falls) / _UNLIKE, 1.0)
         apart[label] = np.maximum(apart[label], doubt * further)
+    for bucket, parts, weights in _thinning(histogram, steps):
+        thinned = of_scores(_places(histogram, np.array([bucket]), parts))[:, 0].mean(axis=-1)
+        further = np.abs(thinned - means[:, bucket])
+        apart[:, bucket] = np.maximum(apart[:, bucket], weights * further)
     sums: FloatArray = counts * apart
     return sums
 
@@ -141,6 +146,26 @@ def _steps(histogram: ScoreHistogram) -> FloatArray:
     steps[:, : histogram.stretch.start] = 0.0
     steps[:, histogram.stretch.stop - 1 :] = 0.0
     return steps
+
+
+def _thinning(
+    histogram: ScoreHistogram, steps: FloatArray
+) -> list[tuple[int, FloatArray, FloatArray]]:
+    """The outermost buckets of exact counts, parts of them that are inside, how likely per label.
+
+    Towards 0 and 1 nothing says where scores end: they may all lie in the inner half. It is as
+    likely as the next bucket is dense, compared with both, and as far as that one is narrower.
+    """
+    stretch = histogram.stretch
+    if not histogram.noise.is_zero or len(stretch) == 1:
+        return []
+    inner = np.multiply(0.5, _PLACES[None], dtype=np.float64)
+    outer: FloatArray = 0.5 + inner
+    rises = np.stack([steps[:, stretch[0]], -steps[:, stretch[-1] - 1]])
+    widths = histogram.widths[list(stretch[:2]) + list(stretch[:-3:-1])].reshape(2, 2)
+    wider = np.maximum(1.0 - widths[:, 1] / widths[:, 0], 0.0)[:, None]
+    likely: FloatArray = wider / (1.0 + np.exp(-np.clip(rises, -_STEEPEST, _STEEPEST)))
+    return [(stretch[0], outer, likely[0]), (stretch[-1], inner, likely[1])]
 
 
 def _beside(between: FloatArray, side: int) -> FloatArray:
