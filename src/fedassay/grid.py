@@ -165,10 +165,11 @@ class Grid:
         """Cells of the one nesting that exact sums are published on (`fedassay.nesting`).
 
         About as many in a reference sample each, as in `warped`; without one, half of them by
-        width and half by octaves down to 1e-12. Thresholds of up to twelve decimals are edges.
+        width and half by octaves down to 1e-12. Thresholds of up to twelve decimals are edges, and
+        scores of exactly 0 and 1 always have cells of their own.
 
-        >>> Grid.nested(3, thresholds=[0.3]).edges.tolist()
-        [0.0, 0.2, 0.3, 0.5, 1.0]
+        >>> Grid.nested(3, thresholds=[0.3]).edges[2:-2].tolist()
+        [0.2, 0.3, 0.5]
         """
         given = list(thresholds)
         require_thresholds(given)

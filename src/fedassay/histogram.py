@@ -19,6 +19,8 @@ _ROUNDING = 1.0 + 1e-12
 _NARROW = 2.0**-10
 _SMALL_PART = 2.0**-4
 _AT_AN_END = 1e-9
+# An end bucket as narrow as this holds one score, 0 or 1: beside it no density is its like.
+_HEAP = 2.0**-30
 # Of scores that lie evenly, so few would be in a bucket that any two of them are tied.
 _NOBODY = 0.01
 FEWEST_TIED = 8.0
@@ -164,7 +166,27 @@ class ScoreHistogram:
     @cached_property
     def slopes(self) -> FloatArray:
         """Derivative of the interpolated cumulative counts at each edge, label x edge."""
-        return monotone_slopes(self.widths, self.counts)
+        return monotone_slopes(self.widths, self.counts, self.heaps)
+
+    @cached_property
+    def heaps(self) -> tuple[bool, bool]:
+        """Whether exact counts have scores of exactly 0, or of 1, in a bucket of their own.
+
+        Their density says nothing about where those beside them lie.
+
+        >>> edges = np.array([0.0, 2.0**-52, 0.5, 1.0])
+        >>> ScoreHistogram(edges, np.full((2, 3), 9.0)).heaps
+        (True, False)
+        """
+        if not self.noise.is_zero or self.buckets == 1:
+            return False, False
+        is_heap = (self.widths[[0, -1]] <= _HEAP) & (self.counts[:, [0, -1]].sum(axis=0) >= 1.0)
+        return bool(is_heap[0] and self.edges[0] == 0.0), bool(is_heap[1] and self.edges[-1] == 1.0)
+
+    @property
+    def stretch(self) -> range:
+        """The buckets that are no heaps."""
+        return range(int(self.heaps[0]), self.buckets - int(self.heaps[1]))
 
     @cached_property
     def spikes(self) -> FloatArray:
@@ -246,8 +268,9 @@ class ScoreHistogram:
 
     def _inside(self, counts: FloatArray, window: slice, bucket: int, part: float) -> FloatArray:
         """Interpolated counts below a part of a bucket, for other counts around it."""
-        widths = self.widths[window]
-        slopes, at = monotone_slopes(widths, counts), bucket - window.start
+        widths, (first, last) = self.widths[window], self.heaps
+        heaps = first and window.start == 0, last and window.stop == self.buckets
+        slopes, at = monotone_slopes(widths, counts, heaps), bucket - window.start
         width = widths[at]
         return cubic(part, counts[..., at], slopes[..., at] * width, slopes[..., at + 1] * width)
 

@@ -8,14 +8,39 @@ import numpy as np
 from fedassay.examples import FloatArray
 
 _BACKWARDS = slice(None, None, -1)
+# A cubic that starts or ends with more than so many times its mean slope may fall between.
+_STEEPEST = 3.0
 
 
-def monotone_slopes(widths: FloatArray, counts: FloatArray) -> FloatArray:
+def monotone_slopes(
+    widths: FloatArray, counts: FloatArray, heaps: tuple[bool, bool] = (False, False)
+) -> FloatArray:
     """Slopes of the monotone cubic (PCHIP) through cumulative counts, at every edge.
 
     Weighted harmonic means of neighbouring densities inside, one-sided three-point
-    estimates at the ends (Fritsch and Butland 1984).
+    estimates at the ends (Fritsch and Butland 1984). Where the first or the last cell is a heap,
+    no stretch of scores, the others' curve ends beside it.
+
+    >>> widths, counts = np.array([2.0**-52, 0.5, 0.5]), np.array([9.0, 1.0, 1.0])
+    >>> monotone_slopes(widths, counts)[1:].round(6).tolist()
+    [6.0, 2.0, 2.0]
+    >>> monotone_slopes(widths, counts, (True, False))[1:].tolist()
+    [2.0, 2.0, 2.0]
     """
+    slopes = _slopes(widths, counts)
+    first, last = int(heaps[0]), len(widths) - int(heaps[1])
+    if first == 0 and last == len(widths):
+        return slopes
+    slopes[..., first : last + 1] = _slopes(widths[first:last], counts[..., first:last])
+    for heap, edge in ((0, first), (-1, last)):
+        if heaps[heap]:
+            # No steeper than a curve through a heap may be that hardly anybody is in.
+            most = np.maximum(_STEEPEST * counts[..., heap] / widths[heap], 0.0)
+            slopes[..., edge] = np.minimum(slopes[..., edge], most)
+    return slopes
+
+
+def _slopes(widths: FloatArray, counts: FloatArray) -> FloatArray:
     density = counts / widths
     cells = density.shape[-1]
     if cells == 1:

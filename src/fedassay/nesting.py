@@ -1,10 +1,12 @@
 """The one nesting of cells that exact sums are asked on, and the rule by which they are published.
 
-A number between 0 and 1 with twelve decimals or fewer is an edge, and each edge divides one
-cell of a tree that is the same for every survey. A ten (0, 10] is cut at 5, its left five at
-2, what is right of that at 3, then at 4; (0, 2] at 1; the right five in the mirror. Every cell
-of one unit is a ten of the next decimal. So 0.5 divides (0, 1], 0.2 divides (0, 0.5], 0.3
-divides (0.2, 0.5], and what remains beside 0 and 1 is divided at what log loss clips to.
+Scores of exactly 0 and 1 come first, for many rows may have them that were never scored, or lie
+in a tree's pure leaves: [0, 1] is divided at what log loss clips to, 2^-52, and the rest at
+1 - 2^-52. What is between goes by decimals. A number with twelve of them or fewer is an edge, and
+each edge divides one cell of a tree that is the same for every survey. A ten (0, 10] is cut at 5,
+its left five at 2, what is right of that at 3, then at 4; (0, 2] at 1; the right five in the
+mirror. Every cell of one unit is a ten of the next decimal. So 0.5 divides all that is between, 0.2
+divides what is left of 0.5, and 0.3 divides (0.2, 0.5].
 """
 
 from collections.abc import Callable, Iterable
@@ -23,7 +25,7 @@ DECIMALS = 12
 ONE = 10**DECIMALS
 MOST_NESTED_CELLS = 2**12
 MOST_SMALLEST_CELL = 2**20
-_FINEST = 1.0 / ONE
+_WITH_ENDS = 4  # edges of the fewest cells: exactly 0, between, exactly 1
 # Of the digits 1 to 9: where the cell begins and ends that an edge with this last digit divides.
 _BEGIN = np.array([0, 0, 0, 2, 3, 0, 5, 5, 5, 8])
 _END = np.array([0, 2, 5, 5, 5, 10, 7, 8, 10, 10])
@@ -37,30 +39,30 @@ Mass = Callable[[float, float], float]
 def divided_cells(edges: FloatArray) -> IntArray:
     """For each inner edge, the places of the edges between which its cell of the tree lies.
 
-    Raises `SettingInvalid` where an edge is not of the tree, or its cell has no such edges.
+    Raises `SettingInvalid` where an edge is not of the tree, or its cell has no such edges, or
+    scores of exactly 0 and 1 have no cells.
 
-    >>> divided_cells(np.array([0.0, 0.2, 0.5, 1.0])).tolist()
-    [[0, 2], [0, 3]]
+    >>> divided_cells(np.array([0.0, EPS, 0.2, 0.5, 1.0 - EPS, 1.0])).tolist()
+    [[0, 5], [1, 3], [1, 4], [1, 5]]
     """
-    inner = edges[1:-1]
-    bounds = np.zeros((len(inner), 2))
-    at_an_end = (inner == EPS) | (inner == 1.0 - EPS)
-    bounds[inner == EPS] = 0.0, _FINEST
-    bounds[inner == 1.0 - EPS] = (ONE - 1) / ONE, 1.0
-    units = np.rint(inner * ONE).astype(np.int64)
-    if not np.array_equal((units / ONE)[~at_an_end], inner[~at_an_end]):
+    if len(edges) < _WITH_ENDS or edges[1] != EPS or edges[-2] != 1.0 - EPS:
         raise SettingInvalid(_OFF)
-    bounds[~at_an_end] = _bounds(units[~at_an_end]) / ONE
+    between = edges[2:-2]
+    units = np.rint(between * ONE).astype(np.int64)
+    if not np.array_equal(units / ONE, between):
+        raise SettingInvalid(_OFF)
+    bounds = np.array([(0.0, 1.0), *np.clip(_bounds(units) / ONE, EPS, 1.0 - EPS), (EPS, 1.0)])
     places = np.searchsorted(edges, bounds)
-    if not np.array_equal(edges[np.minimum(places, len(edges) - 1)], bounds):
+    if not np.array_equal(edges[places], bounds):
         raise SettingInvalid(_OFF)
     return places.astype(np.int64)
 
 
 _OFF = (
     "exact sums with a smallest cell are asked on one nesting of cells, the same for all surveys, "
-    "so that no two published files differ by a few rows; found edges off it. Leave the grid to "
-    "the planner, or switch the smallest cell off knowingly (smallest_cell=0, --smallest-cell 0)."
+    "so that no two published files differ by a few rows; found edges off it, or none at 2^-52 and "
+    "1 - 2^-52, beside which scores of exactly 0 and 1 lie. Leave the grid to the planner, or "
+    "switch the smallest cell off knowingly (smallest_cell=0, --smallest-cell 0)."
 )
 
 
@@ -82,15 +84,20 @@ def publishable_edges(edges: FloatArray, counts: IntArray | FloatArray, smallest
     cells, whole: so no published cell holds fewer. An edge may, too, where one of the two holds
     nobody at all, the other enough, and where the empty one ends an edge is published: then
     nobody is between those edges, and the next published cell still holds the other one, whole,
-    or nobody. Whether an edge is among them depends on cells of the tree alone, not on the
-    survey: all edges that were ever published of the same rows are among those of the finest
-    grid, so that no difference of two files holds fewer either, unless it holds nobody.
+    or nobody. Only the cells of exactly 0 and 1 are not parted where they are empty: that nobody is
+    there is told with what is empty beside them, which then ends at 0 or 1 itself. Where somebody
+    is, and too few, what is empty beside them has no published end, and hides them with the
+    rest. Whether an edge is among them depends on cells of the tree alone, not on the survey: all
+    edges that were ever published of the same rows are among those of the finest grid, so
+    that no difference of two files holds fewer either, unless it holds nobody.
 
-    >>> edges = np.array([0.0, 0.2, 0.5, 1.0])
-    >>> publishable_edges(edges, np.array([[9, 20, 90], [30, 20, 30]]), 10).tolist()
-    [0, 2, 3]
-    >>> publishable_edges(edges, np.array([[0, 20, 90], [0, 20, 30]]), 10).tolist()
-    [0, 1, 2, 3]
+    >>> edges = np.array([0.0, EPS, 0.2, 0.5, 1.0 - EPS, 1.0])
+    >>> publishable_edges(edges, np.array([[0, 9, 20, 90, 0], [0, 30, 20, 30, 0]]), 10).tolist()
+    [0, 3, 5]
+    >>> publishable_edges(edges, np.array([[0, 0, 20, 90, 0], [0, 0, 20, 30, 0]]), 10).tolist()
+    [0, 2, 3, 5]
+    >>> publishable_edges(edges, np.array([[3, 0, 20, 90, 0], [3, 0, 20, 30, 0]]), 10).tolist()
+    [0, 3, 5]
     """
     below = np.concatenate([np.zeros((2, 1), counts.dtype), np.cumsum(counts, axis=1)], axis=1)
     begin, end = divided_cells(edges).T
@@ -99,12 +106,17 @@ def publishable_edges(edges: FloatArray, counts: IntArray | FloatArray, smallest
     enough, nobody = (parts >= smallest).all(axis=1), (parts == 0).all(axis=1)
     may = np.ones(len(edges), dtype=np.bool_)
     may[1:-1] = enough.all(axis=0)
+    # Where an empty cell may end: at a published edge, or with nobody between it and 0 or 1.
+    ends = may.copy()
+    ends[[1, -2]] |= nobody[[0, 1], [0, -1]]
     beside = enough & nobody[::-1]
+    beside[[1, 0], [0, -1]] = False
     # What divides a larger cell of the tree comes first.
     for place in sorted(
         np.flatnonzero(beside.any(axis=0)), key=lambda i: -(edges[end[i]] - edges[begin[i]])
     ):
-        may[place + 1] = may[begin[place] if beside[1, place] else end[place]]
+        ends[place + 1] = ends[begin[place] if beside[1, place] else end[place]]
+        may[place + 1] = ends[place + 1]
     return np.flatnonzero(may)
 
 
@@ -114,16 +126,17 @@ def nested_edges(
     """So many cells of the tree, each holding about as much of the mass, from 0 to 1.
 
     Without a mass half of the cells go by width and half by octaves of the distance from 0 and 1,
-    down to 1e-12. Thresholds of twelve decimals or fewer become edges besides, with all
+    down to 1e-12. Those of exactly 0 and 1 are always there, and counted where others beside them
+    are as narrow. Thresholds of twelve decimals or fewer become edges besides, with all
     that the tree cuts before them; others stay inside a cell.
 
-    >>> nested_edges(6).tolist()
-    [0.0, 0.1, 0.2, 0.5, 0.8, 0.9, 1.0]
+    >>> nested_edges(6)[1:-1].tolist()
+    [2.220446049250313e-16, 0.1, 0.2, 0.5, 0.8, 0.9, 0.9999999999999998]
     """
     require_whole(cells, "the cells of a nested grid", 1, MOST_NESTED_CELLS)
     weigh = ignorance if mass is None else mass
     heap = [(-weigh(0.0, 1.0), (0, ONE))]
-    inner: set[float] = set()
+    inner = {EPS, 1.0 - EPS}
     whole = 1
     while heap and whole < cells:
         _, node = heappop(heap)
@@ -138,7 +151,10 @@ def nested_edges(
 
 
 def _divided(node: Node) -> tuple[float, *tuple[Node, ...]]:
-    """The edge that divides a cell, and its halves as far as they can be divided."""
+    """The edge that divides a cell, and its halves as far as they can be divided.
+
+    The finest beside 0 and 1 end at what was cut off first.
+    """
     begin, end = node
     if end - begin == 1:
         return (EPS if begin == 0 else 1.0 - EPS,)

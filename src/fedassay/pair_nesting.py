@@ -6,7 +6,8 @@ tried in the ladder's order, the first model's and then the second's, and one is
 margin may be cut there (`nesting.publishable_edges`) and every joint cell then holds at least the
 smallest cell of each label. All files of the same rows so have the same joint cells, and each
 group of a model's cells is a sum of cells that its own margin publishes: whatever is added or
-taken away, a set of rows that comes out is a sum of published cells (docs/paired.md).
+taken away, a set of rows that comes out is a sum of published cells (docs/paired.md). Joint cells
+are not cut beside scores of exactly 0 and 1, as the margins are: these belong to the outer groups.
 """
 
 import numpy as np

@@ -69,10 +69,10 @@ def published(survey: Survey, tally: Tally) -> Tally:
     >>> from fedassay.hierarchy import Hierarchy
     >>> from fedassay.mechanisms import Exact, Privacy
     >>> survey = Survey(
-    ...     privacy=Privacy.SECURE, grid=Grid.explicit([0.0, 0.2, 0.5, 1.0]),
-    ...     hierarchy=Hierarchy.flat(3), mechanisms=(Exact(),), smallest_cell=10,
+    ...     privacy=Privacy.SECURE, grid=Grid.explicit([0.0, 0.2, 0.5, 1.0]).with_ends(),
+    ...     hierarchy=Hierarchy.flat(5), mechanisms=(Exact(),), smallest_cell=10,
     ... )
-    >>> tally = Tally(survey.fingerprint, (2,), np.array([9, 20, 90, 30, 20, 30]))
+    >>> tally = Tally(survey.fingerprint, (2,), np.array([0, 9, 20, 90, 0, 0, 30, 20, 30, 0]))
     >>> published(survey, tally).counters.tolist()
     [29, 90, 50, 30]
     """
@@ -156,12 +156,13 @@ def published_sites(
     >>> from fedassay.hierarchy import Hierarchy
     >>> from fedassay.mechanisms import Exact, Privacy
     >>> survey = Survey(
-    ...     privacy=Privacy.SECURE, grid=Grid.uniform(2), hierarchy=Hierarchy.flat(2),
+    ...     privacy=Privacy.SECURE, grid=Grid.uniform(2).with_ends(), hierarchy=Hierarchy.flat(4),
     ...     mechanisms=(Exact(),), smallest_cell=10,
     ... )
     >>> counts = {"north": [30, 40, 50, 60], "south": [20, 20, 20, 20], "tiny": [1, 1, 1, 1]}
     >>> tallies = {
-    ...     name: Tally(survey.fingerprint, (1,), np.array(each)) for name, each in counts.items()
+    ...     name: Tally(survey.fingerprint, (1,), np.array([0, a, b, 0, 0, c, d, 0]))
+    ...     for name, (a, b, c, d) in counts.items()
     ... }
     >>> shown, held_back = published_sites(survey, tallies)
     >>> list(shown), held_back

@@ -6,8 +6,11 @@ import pytest
 from scipy.optimize import brentq
 from sklearn.metrics import brier_score_loss, log_loss
 
-from fedassay import Grid, ScoreHistogram, TooCoarse, metrics
-from fedassay.metrics.crowding import crowded_below, crowded_sums
+from fedassay import Grid, ScoreHistogram, TooCoarse, metrics, simulate
+from fedassay.metrics.crowding import crowded_below, crowded_places, crowded_sums
+from fedassay.metrics.log_odds import in_pieces
+from fedassay.metrics.spans import possible_below
+from fedassay.noise import DenseNoise
 
 Floats = npt.NDArray[np.float64]
 
@@ -55,6 +58,98 @@ def test_beside_a_neighbour_a_thousand_times_as_dense_all_may_lie_at_its_side() 
     even = np.tile([0.0005, 0.5005], (2, 1))
     apart = crowded_sums(histogram, both, even) / np.maximum(histogram.counts, 1.0)
     assert apart[0, 1] > 0.4  # of at most 0.4995
+
+
+def heaped_and_not(end: int) -> tuple[ScoreHistogram, ScoreHistogram]:
+    """Counts that thin out towards an end, with a heap of rows at exactly that, and without."""
+    edges = np.array([0.0, 0.1, 0.3, 0.6, 1.0]) if end == 0 else np.array([0.0, 0.4, 0.7, 0.9, 1.0])
+    counts = np.array([[90.0, 400.0, 900.0, 900.0], [20.0, 60.0, 300.0, 900.0]])
+    counts = counts if end == 0 else counts[:, ::-1]
+    heap, at = (2.0**-52, 1) if end == 0 else (1.0 - 2.0**-52, -1)
+    with_heap = np.insert(counts, 0 if end == 0 else 4, [500.0, 40.0], axis=1)
+    return (
+        ScoreHistogram(np.insert(edges, at, heap), with_heap),
+        ScoreHistogram(edges, counts.copy()),
+    )
+
+
+@pytest.mark.parametrize("end", [0, 1])
+def test_a_heap_at_exactly_0_or_1_draws_nobody_beside_it(end: int) -> None:
+    """Everything about the others is as if the heap were not there."""
+    heaped, without = heaped_and_not(end)
+    assert heaped.heaps == (end == 0, end == 1)
+    beside = slice(1, None) if end == 0 else slice(None, -1)
+    np.testing.assert_allclose(heaped.parts(8)[:, beside], without.parts(8), rtol=1e-9)
+    means = np.tile(without.edges[:-1] + 0.5 * without.widths, (2, 1))
+    with_means = np.insert(means, 0 if end == 0 else 4, float(end), axis=1)
+    np.testing.assert_allclose(
+        crowded_sums(heaped, both, with_means)[:, beside],
+        crowded_sums(without, both, means),
+        rtol=1e-9,
+    )
+    for bucket in range(without.buckets):
+        inside = 0.5 * without.counts[:, bucket]
+        at = bucket + 1 if end == 0 else bucket
+        for below in (crowded_below, possible_below):
+            np.testing.assert_allclose(
+                below(heaped, at, 0.5, inside), below(without, bucket, 0.5, inside), rtol=1e-9
+            )
+    doubt = [crowded_places(each)[1] for each in (heaped, without)]
+    np.testing.assert_allclose(doubt[0][:, beside], doubt[1], rtol=1e-9)
+
+
+@pytest.mark.parametrize("end", [0, 1])
+def test_beside_a_heap_log_odds_are_as_doubtful_as_at_an_end(end: int) -> None:
+    heaped, without = heaped_and_not(end)
+    beside = slice(1, None) if end == 0 else slice(None, -1)
+    doubts = [
+        in_pieces(each).doubts(np.broadcast_to(in_pieces(each).odds, (2, each.buckets, 8)))
+        for each in (heaped, without)
+    ]
+    np.testing.assert_allclose(doubts[0][beside], doubts[1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("heap", [False, True])
+def test_where_scores_end_inside_the_outermost_cells_intervals_reach_there(heap: bool) -> None:
+    """Few positives have low scores, and few negatives high ones: cells of a tenth and more."""
+    rng = np.random.default_rng(5)
+    labels = (rng.random(100_000) < 0.05).astype(np.int64)
+    scores = 1.0 / (1.0 + np.exp(2.5 - 2.5 * labels - 0.8 * rng.normal(size=len(labels))))
+    if heap:
+        scores[rng.random(len(labels)) < 0.01] = 1.0
+    result = simulate(labels, scores, seed=0)
+    histogram = result.histogram()
+    assert histogram.heaps == (False, heap)
+    assert histogram.edges[1] > 0.05
+    clipped = np.clip(scores, 2.0**-52, 1.0 - 2.0**-52)
+    for name, value in (
+        ("brier", brier_score_loss(labels, scores)),
+        ("log_loss", log_loss(labels, clipped)),
+        ("oe_ratio", labels.sum() / scores.sum()),
+    ):
+        low, high = result[name].interval(population=False)
+        assert low <= value <= high
+        assert high - low < 0.5 * value
+
+
+def test_an_empty_or_noisy_bucket_at_an_end_is_no_heap() -> None:
+    heaped, _ = heaped_and_not(0)
+    counts = heaped.counts.copy()
+    counts[:, 0] = 0.0
+    assert ScoreHistogram(heaped.edges, counts).heaps == (False, False)
+    noisy = ScoreHistogram(heaped.edges, heaped.counts, DenseNoise(np.eye(10)))
+    assert noisy.heaps == (False, False)
+    assert ScoreHistogram.from_scores([0, 1], [0.2, 0.7], grid=Grid.uniform(1)).heaps == (
+        False,
+        False,
+    )
+
+
+def test_where_a_class_is_not_in_the_heap_its_curve_never_falls() -> None:
+    edges = np.array([0.0, 2.0**-31, 2.0**-30, 1.0])
+    histogram = ScoreHistogram(edges, np.array([[9.0, 9.0, 9.0], [0.0, 9.0, 9.0]]))
+    assert histogram.heaps == (True, False)
+    assert histogram.parts(64).min() >= 0.0
 
 
 def rare(seed: int, rows: int = 60_000) -> tuple[npt.NDArray[np.int64], Floats]:

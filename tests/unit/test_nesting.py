@@ -1,6 +1,7 @@
 """The nesting is one tree for all surveys, and what is published of it holds nobody alone."""
 
 from collections.abc import Iterator
+from hashlib import sha256
 from itertools import pairwise
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from fedassay.errors import SettingInvalid
 from fedassay.examples import Examples, FloatArray, IntArray
 from fedassay.grid import Grid
+from fedassay.grid_rules import EPS
 from fedassay.nesting import (
     divided_cells,
     ignorance,
@@ -43,18 +45,33 @@ def tree(decimals: int) -> Iterator[tuple[float, float, float]]:
 
 def test_each_edge_divides_the_cell_that_the_written_tree_says() -> None:
     cells = list(tree(3))
-    edges = np.array(sorted({0.0, 1.0} | {middle for _, middle, _ in cells}))
-    assert len(edges) == 1001
-    bounds = {middle: (low, high) for low, middle, high in cells}
+    edges = np.array(sorted({0.0, EPS, 1.0 - EPS, 1.0} | {middle for _, middle, _ in cells}))
+    assert len(edges) == 1003
+    bounds = {middle: (max(low, EPS), min(high, 1.0 - EPS)) for low, middle, high in cells}
+    bounds |= {EPS: (0.0, 1.0), 1.0 - EPS: (EPS, 1.0)}
     for edge, (begin, end) in zip(edges[1:-1], divided_cells(edges), strict=True):
         assert (edges[begin], edges[end]) == bounds[edge]
 
 
-@pytest.mark.parametrize("cells", [1, 2, 7, 100, 1000])
-def test_a_nested_grid_has_as_many_cells_as_asked_and_is_of_the_tree(cells: int) -> None:
-    edges = nested_edges(cells)
+@pytest.mark.parametrize(
+    ("asked", "cells"), [(1, 3), (2, 4), (7, 9), (40, 42), (100, 100), (1000, 1000)]
+)
+def test_a_nested_grid_has_as_many_cells_as_asked_and_those_of_0_and_1(
+    asked: int, cells: int
+) -> None:
+    edges = nested_edges(asked)
     assert len(edges) == cells + 1
+    assert (edges[1], edges[-2]) == (EPS, 1.0 - EPS)
     divided_cells(edges)
+
+
+@pytest.mark.parametrize(
+    ("cells", "digest"),
+    [(200, "9b1e4e29c2d7"), (1024, "48f7fca904dd"), (2048, "a8f17d587ffc"), (4096, "d4430001e1c0")],
+)
+def test_grids_that_were_asked_before_are_the_same_to_the_last_bit(cells: int, digest: str) -> None:
+    """Or every survey on them would have another fingerprint."""
+    assert sha256(nested_edges(cells).tobytes()).hexdigest().startswith(digest)
 
 
 def test_common_thresholds_are_edges_and_equal_the_numbers_that_people_type() -> None:
@@ -97,30 +114,40 @@ def test_half_of_ignorance_is_width_and_half_octaves() -> None:
 @pytest.mark.parametrize(
     "edges",
     [
-        [0.0, 1 / 3, 1.0],
-        [0.0, 0.2, 1.0],
-        [0.0, 0.25, 0.5, 1.0],
-        [0.0, 0.5, 1.0 - 2.0**-52, 1.0],
-        [0.0, 0.5000000000001, 1.0],
+        [1 / 3],
+        [0.2],
+        [0.25, 0.5],
+        [0.5, 1.0 - 2.0**-51],
+        [0.5000000000001],
     ],
 )
 def test_edges_off_the_tree_or_without_their_cell_are_refused(edges: list[float]) -> None:
     with pytest.raises(SettingInvalid, match="one nesting of cells"):
-        divided_cells(np.array(edges))
+        divided_cells(np.array([0.0, EPS, *edges, 1.0 - EPS, 1.0]))
+
+
+@pytest.mark.parametrize("inner", [[], [EPS], [0.5], [EPS, 0.5], [0.2, 0.5, 1.0 - EPS]])
+def test_edges_without_cells_of_exactly_0_and_1_are_refused(inner: list[float]) -> None:
+    """Or one survey's first cell would be another's two, by another tree."""
+    with pytest.raises(SettingInvalid, match=r"none at 2\^-52 and 1 - 2\^-52"):
+        divided_cells(np.array([0.0, *inner, 1.0]))
 
 
 @st.composite
 def rows(draw: st.DrawFn) -> Examples:
-    """Scores that spread, crowd at an end or are tied; any share of positives."""
+    """Scores that spread, crowd at an end or are tied, any with heaps at 0 and 1."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     size = draw(st.integers(20, 600))
-    kind = draw(st.sampled_from(["even", "crowded", "tied", "two"]))
+    kind = draw(st.sampled_from(["even", "crowded", "tied", "two", "ends"]))
     scores = {
         "even": rng.random(size),
         "crowded": 10.0 ** rng.uniform(-9.0, -1.0, size),
         "tied": rng.choice([0.0, 0.1, 0.35, 0.5, 1.0], size),
+        "ends": rng.integers(0, 2, size).astype(np.float64),
         "two": np.where(rng.random(size) < 0.5, rng.beta(1, 30, size), rng.beta(30, 1, size)),
     }[kind]
+    for end in (0.0, 1.0):
+        scores[rng.random(size) < draw(st.sampled_from([0.0, 0.01, 0.1, 0.4]))] = end
     chance = draw(st.sampled_from([0.05, 0.2, 0.5])) + 0.4 * scores
     return Examples((rng.random(size) < chance).astype(np.uint8), scores)
 
@@ -192,6 +219,74 @@ def test_an_empty_half_is_parted_only_from_an_edge_that_is_published() -> None:
     assert 0.65 not in kept
     # The planted twin: without the rule about the edge, what lies between is three rows.
     assert not holds_enough(counted(examples, np.array([0.0, 0.5, 0.65, 1.0])), 10)
+
+
+def heaped(at_0: int, at_1: int) -> Examples:
+    """So many of each label at exactly 0 and 1, 40 at each of two scores inside, none beside."""
+    scores = np.repeat([0.0, 0.3, 0.7, 1.0], [2 * at_0, 80, 80, 2 * at_1])
+    return Examples(np.arange(len(scores)) % 2, scores)
+
+
+@pytest.mark.parametrize(("at_0", "at_1"), [(3, 0), (0, 3), (3, 3), (9, 9)])
+def test_too_few_rows_of_exactly_0_and_1_hide_with_what_is_beside_them(
+    at_0: int, at_1: int
+) -> None:
+    """Nobody is from them to 0.2, or from 0.8: an edge there would tell of the few."""
+    examples = heaped(at_0, at_1)
+    edges = published_edges(Grid.nested(300), examples, 10)
+    assert holds_enough(counted(examples, edges), 10)
+    assert not {EPS, 1.0 - EPS} & set(edges)
+    # The planted twin: as if what is empty could end beside rows that are not told.
+    naive = naively_published(Grid.nested(300), examples, 10)
+    assert not holds_enough(counted(examples, naive), 10)
+
+
+def naively_published(grid: Grid, examples: Examples, smallest: int) -> FloatArray:
+    """What would be if cells of exactly 0 and 1 counted for nothing where empty cells end."""
+    emptied = grid.count(examples)
+    emptied[:, [0, -1]] = 0
+    edges: FloatArray = grid.edges[publishable_edges(grid.edges, emptied, smallest)]
+    return edges
+
+
+def test_nobody_at_exactly_0_and_1_is_told_with_who_is_not_beside_them() -> None:
+    edges = published_edges(Grid.nested(300), heaped(0, 0), 10)
+    assert 0.2 <= edges[1] < 0.3
+    assert 0.7 < edges[-2] <= 0.8
+
+
+@pytest.mark.parametrize("ends", [[0.0], [1.0], [0.0, 1.0]])
+def test_scores_of_exactly_0_and_1_alone_are_told_with_nobody_between(ends: list[float]) -> None:
+    examples = Examples(np.arange(80) % 2, np.repeat(ends, 80 // len(ends)))
+    edges = published_edges(Grid.nested(10), examples, 10)
+    assert set(edges) == {0.0, 1.0} | {EPS if end == 0.0 else 1.0 - EPS for end in ends}
+    assert holds_enough(counted(examples, edges), 10)
+
+
+@given(rows(), grids())
+@settings(max_examples=40, deadline=None)
+def test_no_cell_of_2_to_the_minus_52_is_published_empty(examples: Examples, grid: Grid) -> None:
+    edges = published_edges(grid, examples, 10)
+    counts = counted(examples, edges)
+    assert edges[1] > EPS or counts[:, 0].min() >= 10
+    assert edges[-2] < 1.0 - EPS or counts[:, -1].min() >= 10
+
+
+@pytest.mark.parametrize("end", [0.0, 1.0])
+def test_a_heap_at_exactly_0_or_1_is_a_cell_of_its_own_though_few_are_beside_it(
+    end: float,
+) -> None:
+    """Two positives between the heap and the others; by decimals alone no cut parts them."""
+    rng = np.random.default_rng(0)
+    inside = np.concatenate([0.002 * rng.random(200), 0.3 + 0.4 * rng.random(200)])
+    labels = np.concatenate([np.arange(200) < 2, np.arange(200) % 2])
+    scores = np.concatenate([np.full(20, end), np.abs(end - inside)])
+    examples = Examples(np.concatenate([np.arange(20) % 2, labels]), scores)
+    edges = published_edges(Grid.nested(300), examples, 10)
+    counts = counted(examples, edges)
+    first = 0 if end == 0.0 else -1
+    assert counts[:, first].tolist() == [10, 10]
+    assert edges[1] == EPS if end == 0.0 else edges[-2] == 1.0 - EPS
 
 
 def test_tied_scores_among_nobody_are_published_where_they_are() -> None:

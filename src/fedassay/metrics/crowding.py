@@ -5,7 +5,9 @@ a hundred times as dense, as beside the last published cell of a rare event's sc
 rows may lie at that side. The second guess is a density that falls exponentially, at the rate
 which it has between the middles of the two buckets or faster. Where neighbours are alike both
 guesses agree to third order, and the first is trusted; where densities are four times apart,
-what the guesses are apart is taken as a standard deviation.
+what the guesses are apart is taken as a standard deviation. A heap of scores of exactly 0 or 1 is
+no neighbour: however dense, it draws nobody. The outermost buckets of exact counts have a third
+guess: where few of a class are on its wrong side they are wide, and scores end somewhere in them.
 """
 
 from collections.abc import Callable
@@ -49,14 +51,14 @@ def crowded_sums(
     True
     """
     counts = np.maximum(histogram.counts, 0.0)
-    density = _log_density(histogram)
+    steps = _steps(histogram)
     middle = histogram.edges[:-1] + 0.5 * histogram.widths
     is_wide = histogram.widths > _NARROW * np.minimum(middle, 1.0 - middle)
     wide, narrow = np.flatnonzero(is_wide), np.flatnonzero(~is_wide)
     at_middles = of_scores(middle[narrow, None])[..., 0]
     apart = np.zeros_like(counts)
     for side, label in product((0, 1), (0, 1)):
-        falls = -_beside(np.diff(density[label]), side)
+        falls = -_beside(steps[label], side)
         rates = _rates(histogram, falls, side)
         crowded = of_scores(_places(histogram, wide, _falling(rates[wide])))[label].mean(axis=-1)
         centred = of_scores(_places(histogram, narrow, _mean_place(rates[narrow])))[label, :, 0]
@@ -65,6 +67,10 @@ def crowded_sums(
         further[narrow] = np.abs(centred - at_middles[label])
         doubt = np.minimum(np.abs(falls) / _UNLIKE, 1.0)
         apart[label] = np.maximum(apart[label], doubt * further)
+    for bucket, parts, weights in _thinning(histogram, steps):
+        thinned = of_scores(_places(histogram, np.array([bucket]), parts))[:, 0].mean(axis=-1)
+        further = np.abs(thinned - means[:, bucket])
+        apart[:, bucket] = np.maximum(apart[:, bucket], weights * further)
     sums: FloatArray = counts * apart
     return sums
 
@@ -86,7 +92,10 @@ def crowded_below(
     """
     least, apart = max(cell_noise_sd(histogram), 1.0), np.zeros(2)
     counts, middles = np.maximum(histogram.counts, 0.0), histogram.edges[:-1] + histogram.edges[1:]
-    for beside in {max(bucket - 1, 0), min(bucket + 1, histogram.buckets - 1)} - {bucket}:
+    stretch = histogram.stretch
+    for beside in (bucket - 1, bucket + 1):
+        if beside not in stretch or bucket not in stretch:
+            continue
         both = [bucket, beside]
         dense, other = np.log(np.maximum(counts[:, both], least) / histogram.widths[both]).T
         falls = (dense - other) * (1.0 if beside > bucket else -1.0)
@@ -115,11 +124,10 @@ def crowded_places(histogram: ScoreHistogram) -> tuple[FloatArray, FloatArray]:
     >>> crowded_places(even)[1].max()
     np.float64(0.0)
     """
-    density = _log_density(histogram)
     low, width = histogram.edges[:-1, None], histogram.widths[:, None]
     places, doubts = [], []
-    for row in density:
-        falls = [-_beside(np.diff(row), side) for side in (0, 1)]
+    for row in _steps(histogram):
+        falls = [-_beside(row, side) for side in (0, 1)]
         rates = [_rates(histogram, falls[side], side) for side in (0, 1)]
         steeper = np.where(np.abs(rates[1]) > np.abs(rates[0]), rates[1], rates[0])
         places.append(np.minimum(low + width * _falling(steeper), 1.0))
@@ -127,11 +135,37 @@ def crowded_places(histogram: ScoreHistogram) -> tuple[FloatArray, FloatArray]:
     return np.stack(places), np.stack(doubts)
 
 
-def _log_density(histogram: ScoreHistogram) -> FloatArray:
-    """Logarithms of densities; counts that noise hides are as large as it."""
+def _steps(histogram: ScoreHistogram) -> FloatArray:
+    """How far logarithms of densities rise from bucket to bucket, 0 beside heaps; label x step.
+
+    Counts that noise hides are as large as it.
+    """
     least = max(cell_noise_sd(histogram), 1.0)
-    density: FloatArray = np.log(np.maximum(histogram.counts, least) / histogram.widths)
-    return density
+    density = np.log(np.maximum(histogram.counts, least) / histogram.widths)
+    steps: FloatArray = np.diff(density, axis=1)
+    steps[:, : histogram.stretch.start] = 0.0
+    steps[:, histogram.stretch.stop - 1 :] = 0.0
+    return steps
+
+
+def _thinning(
+    histogram: ScoreHistogram, steps: FloatArray
+) -> list[tuple[int, FloatArray, FloatArray]]:
+    """The outermost buckets of exact counts, parts of them that are inside, how likely per label.
+
+    Towards 0 and 1 nothing says where scores end: they may all lie in the inner half. It is as
+    likely as the next bucket is dense, compared with both, and as far as that one is narrower.
+    """
+    stretch = histogram.stretch
+    if not histogram.noise.is_zero or len(stretch) == 1:
+        return []
+    inner = np.multiply(0.5, _PLACES[None], dtype=np.float64)
+    outer: FloatArray = 0.5 + inner
+    rises = np.stack([steps[:, stretch[0]], -steps[:, stretch[-1] - 1]])
+    widths = histogram.widths[list(stretch[:2]) + list(stretch[:-3:-1])].reshape(2, 2)
+    wider = np.maximum(1.0 - widths[:, 1] / widths[:, 0], 0.0)[:, None]
+    likely: FloatArray = wider / (1.0 + np.exp(-np.clip(rises, -_STEEPEST, _STEEPEST)))
+    return [(stretch[0], outer, likely[0]), (stretch[-1], inner, likely[1])]
 
 
 def _beside(between: FloatArray, side: int) -> FloatArray:

@@ -4,7 +4,7 @@ Scores are clipped to [eps, 1 - eps] with eps = 2^-52, as log loss clips them: a
 exactly 0 counts as log-odds of -36.04, one of exactly 1 as 36.04.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -81,12 +81,17 @@ class PiecedHistogram:
     @cached_property
     def likely_ends(self) -> FloatArray:
         """The same, but what reaches to 0 or 1 only as far as evenly spread scores vary."""
-        ends = self.ends.copy()
-        if self.edges[0, 0] <= EPS:
-            ends[0, 0] = max(ends[0, 0], ends[0, 1] - _LIKELY_RANGE)
-        if self.edges[-1, -1] >= 1.0 - EPS:
-            ends[-1, -1] = min(ends[-1, -1], ends[-1, -2] + _LIKELY_RANGE)
+        ends, (first, last) = self.ends.copy(), self._outermost
+        if self.edges[first, 0] <= EPS:
+            ends[first, 0] = max(ends[first, 0], ends[first, 1] - _LIKELY_RANGE)
+        if self.edges[last, -1] >= 1.0 - EPS:
+            ends[last, -1] = min(ends[last, -1], ends[last, -2] + _LIKELY_RANGE)
         return ends
+
+    @property
+    def _outermost(self) -> tuple[int, int]:
+        """The first and the last bucket, but for heaps at exactly 0 and 1."""
+        return self.histogram.stretch[0], self.histogram.stretch[-1]
 
     @cached_property
     def scores(self) -> FloatArray:
@@ -142,10 +147,11 @@ class PiecedHistogram:
         means = self.mean(of_pieces)
         moved = (of_pieces * even_in_odds).sum(axis=-1) - means
         sums: FloatArray = (counts * moved).sum(axis=0)
-        if not is_smoothed(self.histogram.noise) and self.histogram.buckets > 1:
+        if not is_smoothed(self.histogram.noise) and len(self.histogram.stretch) > 1:
             of_both = np.broadcast_to(of_pieces, self.counts.shape)
-            for end in (0, -1):
-                ways = (of_both[:, end] * self._by_powers(end)).sum(axis=-1) - means[:, end]
+            for end, inwards in zip(self._outermost, (1, -1), strict=True):
+                by_powers = self._by_powers(end, inwards)
+                ways = (of_both[:, end] * by_powers).sum(axis=-1) - means[:, end]
                 powers = np.hypot(*np.abs(counts[:, end] * ways).max(axis=0))
                 even = abs(float(sums[end]))
                 tied = self._tied_at(end)
@@ -163,35 +169,44 @@ class PiecedHistogram:
         rows = max(float(np.maximum(histogram.counts[:, end], 0.0).sum()), 1.0)
         return min(max(elsewhere, float(clear_spikes(histogram)[:, end].sum()) / rows), 1.0)
 
-    def _by_powers(self, end: int) -> FloatArray:
+    def _by_powers(self, end: int, inwards: int) -> FloatArray:
         """What part of a class each piece of the first or last bucket holds, way x label x piece.
 
         With F = A x^a at a distance x from the end, n of a class in the bucket and m in the next,
         which reaches r times as far, a = log(1 + m/n) / log(r); chance and noise move log(m/n) by a
-        deviation. The least power is that of scores which lie evenly in log-odds.
+        deviation. The least power is that of scores which lie evenly in log-odds. Inwards is a step
+        of 1 from the first bucket, of -1 from the last.
         """
         histogram = self.histogram
-        places = [0, 1] if end == 0 else [histogram.buckets - 1, histogram.buckets - 2]
+        places = [end, end + inwards]
         own, other = np.maximum(histogram.counts[:, places], 1.0).T
-        edges = histogram.edges if end == 0 else (1.0 - histogram.edges)[::-1]
+        if inwards > 0:
+            near, far = histogram.edges[[end + 1, end + 2]]
+        else:
+            near, far = 1.0 - histogram.edges[[end, end - 1]]
         noise = range_noise(histogram)
         by_noise = np.array([[noise.sd(label, at, at + 1) for label in (0, 1)] for at in places])
         relative = COPIES * (1.0 / own + 1.0 / other) + ((by_noise / [own, other]) ** 2).sum(axis=0)
         spread = np.minimum(np.sqrt(relative), _FURTHEST)
         ratios = other / own * np.exp(np.stack([-spread, spread]))
         reach = np.abs(self.likely_ends[end, -1] - self.likely_ends[end, 0])
-        apart = float(np.log(edges[2]) - np.log(edges[1]))
+        apart = float(np.log(far) - np.log(near))
         powers = np.log1p(ratios) / max(apart, _NEAREST)
         powers = np.clip(powers, 2.0 / max(float(reach), _NEAREST), _LARGEST_POWER)
-        cuts = self.cuts[end] if end == 0 else 1.0 - self.cuts[end]
+        cuts = self.cuts[end] if inwards > 0 else 1.0 - self.cuts[end]
         shares: FloatArray = np.abs(np.diff(cuts ** powers[..., None], axis=-1))
         return shares
 
     @property
     def _steepness(self) -> FloatArray:
-        """From 0 where neighbouring buckets are as dense to 1 where they differ four times."""
+        """From 0 where neighbouring buckets are as dense to 1 where they differ four times.
+
+        A heap at exactly 0 or 1 is no neighbour.
+        """
         density = np.log(np.maximum(self.histogram.counts.sum(axis=0), 1.0) / self.histogram.widths)
         jump = np.abs(np.diff(density))
+        jump[: self.histogram.stretch.start] = 0.0
+        jump[self.histogram.stretch.stop - 1 :] = 0.0
         steepest = np.maximum(np.append(jump, 0.0), np.append(0.0, jump))
         steepness: FloatArray = np.minimum(steepest / np.log(_STEEP), 1.0)
         return steepness
@@ -207,7 +222,7 @@ class PiecedHistogram:
             return alone
 
         def sums(counts: FloatArray) -> FloatArray:
-            moved = ScoreHistogram(self.histogram.edges, counts, smooth=self.histogram.smooth)
+            moved = replace(self.histogram, counts=counts)
             summed: FloatArray = (self.counts_of(moved) * of_pieces).sum(axis=(-3, -1))
             return summed
 

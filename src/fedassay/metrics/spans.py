@@ -332,7 +332,8 @@ def roughness(histogram: ScoreHistogram) -> float:
 
 def _is_tower(rows: FloatArray, histogram: ScoreHistogram, bucket: int) -> bool:
     """Whether most rows of a bucket are more than its neighbours explain, clear of the noise."""
-    density = np.maximum(rows, 0.0) / histogram.widths
+    density, stretch = np.maximum(rows, 0.0) / histogram.widths, histogram.stretch
+    density[: stretch.start], density[stretch.stop :] = 0.0, 0.0
     beside = float(np.pad(density, 1)[[bucket, bucket + 2]].max())
     spike = float(rows[bucket] - 2.0 * beside * histogram.widths[bucket])
     noise_sd = hypot(*(range_noise(histogram).sd(label, bucket, bucket + 1) for label in (0, 1)))
@@ -422,9 +423,12 @@ def _envelope(own: float, first: float, last: float, part: float) -> tuple[float
 
 
 def _beside(histogram: ScoreHistogram, label: int, bucket: int, step: int) -> _Beside | None:
-    """What lies on one side, over as many buckets as it takes to be clear of the noise."""
-    row, widths = histogram.counts[label], histogram.widths
-    beside = slice(bucket + 1, None) if step > 0 else slice(None, bucket)
+    """What lies on one side, over as many buckets as it takes to be clear of the noise.
+
+    A heap at exactly 0 or 1 is none of them.
+    """
+    row, widths, stretch = histogram.counts[label], histogram.widths, histogram.stretch
+    beside = slice(bucket + 1, stretch.stop) if step > 0 else slice(stretch.start, bucket)
     counts, widths = np.cumsum(row[beside][::step]), np.cumsum(widths[beside][::step])
     if not len(counts):
         return None
