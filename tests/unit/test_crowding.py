@@ -7,9 +7,9 @@ from scipy.optimize import brentq
 from sklearn.metrics import brier_score_loss, log_loss
 
 from fedassay import Grid, ScoreHistogram, TooCoarse, metrics, simulate
+from fedassay.metrics.below import possible_below
 from fedassay.metrics.crowding import crowded_below, crowded_places, crowded_sums
 from fedassay.metrics.log_odds import in_pieces
-from fedassay.metrics.spans import possible_below
 from fedassay.noise import DenseNoise
 
 Floats = npt.NDArray[np.float64]

@@ -14,16 +14,9 @@ from sklearn.metrics import roc_auc_score
 from fedassay import Estimate, Grid, ScoreHistogram, TooCoarse, metrics
 from fedassay.doubts import Doubts
 from fedassay.estimate import REACH
+from fedassay.metrics.below import possible_below, possible_lumps, roughness
 from fedassay.metrics.range_noise import RangeNoise
-from fedassay.metrics.spans import (
-    _groups,
-    clear_spikes,
-    possible_below,
-    possible_lumps,
-    possible_pairs,
-    roughness,
-    spans,
-)
+from fedassay.metrics.spans import _groups, clear_spikes, possible_pairs, spans
 from fedassay.noise import DenseNoise, NoNoise
 
 Floats = npt.NDArray[np.float64]

@@ -10,10 +10,11 @@ import numpy as np
 from fedassay.estimate import REACH
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram, require_histogram
+from fedassay.metrics.below import possible_below, possible_lumps
 from fedassay.metrics.beside_counters import Reading, beside_counters
 from fedassay.metrics.copies import COPIES
 from fedassay.metrics.crowding import crowded_below
-from fedassay.metrics.spans import clear_spikes, possible_below, possible_lumps
+from fedassay.metrics.spans import clear_spikes
 from fedassay.noise import is_smoothed
 
 # True positives, false positives, false negatives, true negatives.
