@@ -274,4 +274,4 @@ def test_a_ratio_that_cells_leave_open_by_a_factor_of_twenty_is_not_told() -> No
     counts = np.array([[9000.0, 10.0, 10.0], [1000.0, 10.0, 10.0]])
     wide = oe_ratio(ScoreHistogram(np.array([0.0, 0.9, 0.95, 1.0]), counts))
     assert isinstance(wide, TooCoarse)
-    assert oe_ratio(ScoreHistogram(np.array([0.0, 0.001, 0.002, 1.0]), counts)).is_available
+    assert oe_ratio(ScoreHistogram(np.array([0.0, 0.9, 0.95, 1.0]), counts[:, ::-1])).is_available
