@@ -126,23 +126,21 @@ def nested_edges(
     """So many cells of the tree, each holding about as much of the mass, from 0 to 1.
 
     Without a mass half of the cells go by width and half by octaves of the distance from 0 and 1,
-    down to 1e-12. Those of exactly 0 and 1 are always there, and counted where others beside them
-    are as narrow. Thresholds of twelve decimals or fewer become edges besides, with all
+    down to 1e-12. Those of exactly 0 and 1 are always there, so that there are three at least.
+    Thresholds of twelve decimals or fewer become edges besides, with all
     that the tree cuts before them; others stay inside a cell.
 
-    >>> nested_edges(6)[1:-1].tolist()
+    >>> nested_edges(8)[1:-1].tolist()
     [2.220446049250313e-16, 0.1, 0.2, 0.5, 0.8, 0.9, 0.9999999999999998]
     """
     require_whole(cells, "the cells of a nested grid", 1, MOST_NESTED_CELLS)
     weigh = ignorance if mass is None else mass
     heap = [(-weigh(0.0, 1.0), (0, ONE))]
     inner = {EPS, 1.0 - EPS}
-    whole = 1
-    while heap and whole < cells:
+    while heap and len(inner) + 1 < cells:
         _, node = heappop(heap)
         edge, *halves = _divided(node)
         inner.add(edge)
-        whole += 1
         for half in halves:
             heappush(heap, (-weigh(half[0] / ONE, half[1] / ONE), half))
     for threshold in thresholds:

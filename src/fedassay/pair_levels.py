@@ -139,7 +139,7 @@ def check_pair(grid: Grid, levels: Levels, *, is_plain: bool) -> None:
 def check_smallest(smallest: int, grid: Grid, levels: Levels, spends_epsilon: bool) -> None:
     """Raise unless cells can be merged, of one model's scores or of two models'.
 
-    >>> check_smallest(10, Grid.nested(8), Hierarchy.flat(10), False)
+    >>> check_smallest(10, Grid.nested(8), Hierarchy.flat(8), False)
     """
     if not isinstance(grid, PairGrid) or not smallest or spends_epsilon:
         check_smallest_cell(smallest, grid, levels.levels, spends_epsilon)

@@ -126,7 +126,7 @@ def test_a_survey_for_another_epsilon_keeps_its_shares(levels: LevelChoice) -> N
 
 
 def test_exact_sums_of_fewer_than_two_are_asked_for_by_nobody_unless_told() -> None:
-    survey = build_survey(SurveyRequest(clients=10), Grid.nested(8), Hierarchy.flat(10))
+    survey = build_survey(SurveyRequest(clients=10), Grid.nested(8), Hierarchy.flat(8))
     assert survey.minimum_reports == 2
     assert survey.is_exact
 

@@ -313,7 +313,7 @@ def test_exact_sums_with_more_cells_than_rows_allow_are_refused_before_anything_
     rows: int, minimum: int, colluders: int, smallest: int, answers: bool
 ) -> None:
     """Eight cells: rows x honest clients / 8 must reach the client's smallest cell."""
-    grid, account = Grid.nested(6), Book()
+    grid, account = Grid.nested(8), Book()
     survey = Survey(
         privacy=Privacy.SECURE,
         grid=grid,

@@ -93,7 +93,7 @@ def test_exact_sums_of_two_models_have_the_same_joint_cells_in_all_surveys() -> 
         exact(pair, Hierarchy.flat(pair.cells), 10)
     plain = PairGrid.of(("a", "b"), Grid.nested(8), Grid.nested(8))
     with pytest.raises(SettingInvalid, match="a grid without their edges"):
-        exact(plain, PairLevels.margins_and(10, 10, ((0,), (0,))), 10)
+        exact(plain, PairLevels.margins_and(8, 8, ((0,), (0,))), 10)
     off = PairGrid.of(("a", "b"), Grid.uniform(3), Grid.uniform(3))
     with pytest.raises(SettingInvalid, match="one nesting of cells"):
         exact(off, PairLevels.margins_and(3, 3, ((0,), (0,))), 10)

@@ -219,7 +219,7 @@ def test_only_exact_sums_on_one_level_of_the_nesting_have_a_smallest_cell() -> N
     with pytest.raises(SettingInvalid, match="on one level; found 2"):
         Survey(
             privacy=Privacy.SECURE,
-            grid=Grid.nested(2),
+            grid=Grid.nested(4),
             hierarchy=two_levels,
             mechanisms=(Exact(),) * two_levels.levels,
             smallest_cell=10,

@@ -56,7 +56,7 @@ def part_examples(part: Part, rows: ClassRows, *, randomness: Randomness) -> Exa
     >>> from fedassay.planning.request import SurveyRequest
     >>> from fedassay.hierarchy import Hierarchy
     >>> rows = ClassRows([0, 2], [[0.7, 0.2, 0.1], [0.1, 0.5, 0.4]], [0, 1, 2])
-    >>> survey = build_survey(SurveyRequest(), Grid.nested(8), Hierarchy.flat(10))
+    >>> survey = build_survey(SurveyRequest(), Grid.nested(8), Hierarchy.flat(8))
     >>> part = Part(kind=PartKind.CLASS, survey=survey, number=2)
     >>> examples = part_examples(part, rows, randomness=SystemRandomness())
     >>> examples.labels.tolist(), examples.scores.tolist()

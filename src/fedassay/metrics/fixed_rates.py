@@ -37,7 +37,7 @@ from fedassay.metrics.delta_method import (
     why_undefined,
 )
 from fedassay.metrics.given_clear import reach_given_clear
-from fedassay.metrics.lattices import unseen_rounding
+from fedassay.metrics.lattices import lattice, unseen_rounding
 
 _ROUNDING = 1e-9
 _NAMES = ("negatives", "positives")
@@ -46,6 +46,8 @@ _RATES = ("specificity", "recall")
 _WIDEST = 0.8
 # Neither does one that covers so much of all rates that there are.
 _EVERYTHING = 0.9
+# Where so many of the buckets that can tell hold one score, those that cannot do, too.
+_MOSTLY = 0.5
 
 
 def recall_at_specificity(histogram: ScoreHistogram, wanted: float) -> Estimate:
@@ -114,7 +116,7 @@ def _rate(histogram: ScoreHistogram, *, fixed: int, share: float) -> Estimate:
     )
     noise_sd = sqrt(fmean(histogram.noise.variance(each) for each in gradients))
     sampling_sd = sqrt(fmean(sampling_variance(histogram, each) for each in gradients))
-    if found.is_tied:
+    if found.is_tied or lattice(histogram).share > _MOSTLY:
         sampling_sd = max(sampling_sd, _from_tie_to_tie(histogram, found, own, gradients[0]))
     above = Estimate(
         rate,

@@ -71,10 +71,10 @@ def lattice(histogram: ScoreHistogram) -> Lattice:
 
     The last answers are kept, because several metrics ask for them one after the other.
 
-    >>> rows = np.tile([0.0, 90.0, 0.0, 0.0], 4)
-    >>> found = lattice(ScoreHistogram(np.arange(17) / 16, np.stack([rows, rows])))
-    >>> found.share, found.spacing, found.tied.sum()
-    (1.0, 0.25, np.float64(720.0))
+    >>> rows = np.tile([0.0, 90.0, 0.0, 0.0], 16)
+    >>> found = lattice(ScoreHistogram(np.arange(65) / 64, np.stack([rows, rows])))
+    >>> found.share, found.spacing, found.tied.sum() / 180  # not next to 0 and 1
+    (1.0, 0.0625, np.float64(14.0))
     """
     noise_sd = cell_noise_sd(histogram)
     counts = np.maximum(histogram.counts, 0.0)
