@@ -195,7 +195,7 @@ def test_rows_heaped_at_an_end_that_they_contradict_may_be_at_the_very_end() -> 
     assert shaped is not None
     assert shaped.share > 0.6
     # As few as noise makes, or as thin out, are no heap.
-    for held, noise_sd in ((1000.0, 400.0), (0.0, 30.0)):
+    for held, noise_sd in ((1000.0, 600.0), (0.0, 30.0)):
         thin = heap_at_1(held, noise_sd=noise_sd)
         assert heaped_share(thin, 1) == 0.0
     assert end_loss(heap_at_1(0.0), 0).likely < 6.0
@@ -224,3 +224,19 @@ def test_a_heap_hidden_from_the_leaves_is_in_the_interval_of_log_loss(mirrored: 
     h = ScoreHistogram(edges, counts, DenseNoise(noise), cells=cells)
     found = metrics.log_loss(h)
     assert not found.is_available or truth in found.interval(population=False)
+
+
+@pytest.mark.parametrize(("held", "noise_sd"), [(60.0, 5.0), (0.0, 5.0), (60.0, 60.0)])
+def test_in_a_wide_cell_a_class_far_commoner_than_beside_it_may_be_a_heap(
+    held: float, noise_sd: float
+) -> None:
+    """Small hospitals, eight cells: positives below 0.04 that no cell beside lets expect."""
+    edges = np.array([0.0, 0.04, 0.1, 0.3, 0.5, 0.7, 0.85, 0.96, 1.0])
+    counts = np.array([[150.0, 300, 800, 300, 60, 9, 2, 1], [4.0, 15, 150, 120, 70, 20, 6, 3]])
+    counts[:, 0] += held
+    small = ScoreHistogram(edges, counts, DenseNoise(noise_sd**2 * np.eye(16)))
+    is_heap = held > 0.0 and noise_sd < held / 2.0
+    assert heaped_share(small, 0) == (1.0 if is_heap else 0.0)
+    assert isinstance(metrics.log_loss(small), TooCoarse) is is_heap
+    # Exact counts have heaps in buckets of their own.
+    assert heaped_share(ScoreHistogram(edges, counts), 0) < 1.0

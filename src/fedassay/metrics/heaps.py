@@ -3,7 +3,8 @@
 Of a class that contradicts an end, positives next to 0, fewer are there the nearer it is, and
 rarer among the others. Where it towers in the end bucket, and is commoner than beside it or
 much of its class, it was heaped there: by a default for what was not scored, or by a tree's
-leaf. Then nothing is known of its distance from the end.
+leaf. In a cell too wide to tower it is a heap if it is far commoner than beside. Then nothing is
+known of its distance from the end.
 """
 
 import numpy as np
@@ -16,6 +17,10 @@ _AT_THE_END = 2.0**-30
 _TOWERS = 1.0 / 3.0
 # So much of a class next to the end that it contradicts is no tail of it.
 _MUCH = 0.1
+_LIKELY = 2.0
+_WIDE = 0.01
+# A class that contradicts an end is rarer there than beside it, if its scores say anything.
+_FAR = 1.5
 
 
 def heaped_share(histogram: ScoreHistogram, end: int) -> float:
@@ -44,8 +49,16 @@ def heaped_share(histogram: ScoreHistogram, end: int) -> float:
     sds = [
         noise.sd(each, at, at + 1) for each, at in ((label, here), (label, beside), (end, beside))
     ]
-    least = max(_TOWERS * own, FEWEST_TIED + CLEAR * (sds[0] + wider * sds[1]))
     is_much = own > _MUCH * float(histogram.counts[label].sum())
     # Beside one that noise hides nothing is rarer.
     is_commoner = own * max(other_beside, sds[2]) > own_beside * max(other, 0.0)
-    return spike / own if (is_commoner or is_much) and spike > least else 0.0
+    towers = spike > max(_TOWERS * own, FEWEST_TIED + CLEAR * (sds[0] + wider * sds[1]))
+    share = spike / own if towers and (is_commoner or is_much) else 0.0
+    if noise.is_zero or histogram.widths[here] < _WIDE:
+        return share
+    # No tower in so wide a bucket, but far commoner than a deviation of noise beside would make it:
+    # then all of it may be a heap. Exact counts have those in buckets of their own.
+    rate = own / max(own + max(other, 0.0), 1.0)
+    rate_beside = (own_beside + sds[1]) / max(own_beside + other_beside, 1.0)
+    is_seen = own > FEWEST_TIED + _LIKELY * sds[0]
+    return 1.0 if is_seen and rate > _FAR * rate_beside else share
