@@ -23,10 +23,6 @@ REACH = 1.959963984540054
 """What is possible is taken as the end of a 95 % interval: so many standard deviations."""
 
 
-MOST_LOGARITHMS = log(20.0)
-"""A ratio that cells leave open by a factor of more than twenty is not told."""
-
-
 FINER = "Run a second step (--steps 2), or give a reference."
 """What helps where a grid is too coarse; not where cells were merged."""
 

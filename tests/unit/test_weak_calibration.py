@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedassay import Estimate, Grid, ScoreHistogram, TooCoarse
+from fedassay import Estimate, Grid, ScoreHistogram
 from fedassay.metrics import (
     calibration_in_the_large,
     calibration_intercept,
@@ -267,11 +267,3 @@ def test_one_filled_bucket_has_no_slope() -> None:
     h = ScoreHistogram(np.arange(5) / 4, np.array([[0, 300.0, 0, 0], [0, 100.0, 0, 0]]))
     assert not calibration_slope(h).is_available
     assert not calibration_intercept(h).is_available
-
-
-def test_a_ratio_that_cells_leave_open_by_a_factor_of_twenty_is_not_told() -> None:
-    """Nearly all rows in one cell from 0 to 0.9: what is expected may be hardly anybody."""
-    counts = np.array([[9000.0, 10.0, 10.0], [1000.0, 10.0, 10.0]])
-    wide = oe_ratio(ScoreHistogram(np.array([0.0, 0.9, 0.95, 1.0]), counts))
-    assert isinstance(wide, TooCoarse)
-    assert oe_ratio(ScoreHistogram(np.array([0.0, 0.9, 0.95, 1.0]), counts[:, ::-1])).is_available

@@ -7,7 +7,6 @@ from math import hypot, inf, isnan, log, sqrt
 import numpy as np
 
 from fedassay.estimate import (
-    MOST_LOGARITHMS,
     REACH,
     Estimate,
     NotEnoughData,
@@ -25,7 +24,9 @@ from fedassay.metrics.given_clear import reach_given_clear
 # rare event's scores lie next to the denser neighbour.
 _TAIL = 0.0025
 _TINY = 1e-300
-# A rate that cells leave open by more than half of its scale, either way, is not told.
+# A ratio that cells leave open by a factor of more than twenty is not told.
+_MOST_LOGARITHMS = log(20.0)
+# Nor is a rate that they leave open by more than half of its scale, either way.
 _MOST = 0.5
 
 
@@ -124,7 +125,7 @@ def from_confusion(
     found = as_far_as_possible(replace(found, binning_sd=_binning_sd(at, at.hidden, value, moves)))
     reach = REACH * found.binning_sd
     if kind.shape is Shape.LOG:
-        says_nothing = reach > MOST_LOGARITHMS * abs(centre)
+        says_nothing = reach > _MOST_LOGARITHMS * abs(centre)
     else:
         is_noise = found.binning_sd <= 2.0 * found.noise_sd
         reach = min(reach, found.binning_bound)

@@ -14,7 +14,7 @@ from math import hypot, inf, log, sqrt
 
 import numpy as np
 
-from fedassay.estimate import MOST_LOGARITHMS, REACH, Estimate, NotEnoughData, Shape, too_coarse
+from fedassay.estimate import REACH, Estimate, NotEnoughData, Shape
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.copies import COPIES
@@ -163,10 +163,7 @@ def _oe_ratio(histogram: ScoreHistogram) -> Estimate:
         binning_sd=value * log(expected / least) / REACH if least < expected else 0.0,
         shape=Shape.LOG,
     )
-    found = replace(estimate, noise_sd=max(estimate.noise_sd, _off(histogram, slopes, expected)))
-    if REACH * found.binning_sd > MOST_LOGARITHMS * value:
-        return too_coarse(found, "observed over expected", found.binning_bound)
-    return found
+    return replace(estimate, noise_sd=max(estimate.noise_sd, _off(histogram, slopes, expected)))
 
 
 def _off(histogram: ScoreHistogram, slopes: FloatArray, expected: float) -> float:
