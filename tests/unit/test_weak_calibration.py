@@ -245,23 +245,6 @@ def test_where_there_is_no_figure_nothing_moves_it() -> None:
         assert regression_gradient(one_class, slope=slope).tolist() == [[0.0, 0.0], [0.0, 0.0]]
 
 
-@pytest.mark.parametrize(("noise_sd", "is_known"), [(300.0, True), (3000.0, False)])
-def test_a_slope_that_noise_leaves_open_from_flat_to_steep_is_not_told(
-    noise_sd: float, is_known: bool
-) -> None:
-    """Smoothed counts, whose noise moves along the slope: one that may be 0 or 2 is nobody's."""
-    h = ScoreHistogram.from_scores(*made_up(20_000), grid=Grid.uniform(20))
-    lean = np.linspace(-1.0, 1.0, 20) * np.sqrt(h.counts.sum(axis=0) / h.counts.sum())
-    lean -= lean.mean()
-    moved = noise_sd * np.concatenate([-lean, lean])
-    noisy = ScoreHistogram(h.edges, h.counts, DenseNoise(np.outer(moved, moved), is_smoothed=True))
-    for figure in (calibration_slope, calibration_intercept):
-        found = figure(noisy)
-        assert found.is_available is is_known
-        if not is_known:
-            assert "slope of the calibration curve must stand clear" in str(found)
-
-
 def test_one_filled_bucket_has_no_slope() -> None:
     """Where its rows lie in it decides, and nothing says where."""
     h = ScoreHistogram(np.arange(5) / 4, np.array([[0, 300.0, 0, 0], [0, 100.0, 0, 0]]))

@@ -30,7 +30,6 @@ from fedassay.metrics.lattices import lattice, unseen_rounding
 from fedassay.metrics.log_odds import in_pieces
 from fedassay.metrics.nearer import nearer
 from fedassay.metrics.regression import LogisticModel, Regression
-from fedassay.noise import is_smoothed
 
 # Expected positives may be so many times fewer, where nothing else limits them.
 _LEAST = 1e-6
@@ -84,30 +83,7 @@ def calibration_slope(histogram: ScoreHistogram) -> Estimate:
 
 def _parameter(histogram: ScoreHistogram, place: int) -> Estimate:
     fitted = _intercept_and_slope(histogram)
-    if isinstance(fitted, NotEnoughData):
-        return fitted
-    if not is_smoothed(histogram.noise):
-        return fitted.estimate(place)
-    slope = fitted.estimate(1)
-    return _why_any_slope(slope) or (slope if place else fitted.estimate(0))
-
-
-def _why_any_slope(slope: Estimate) -> NotEnoughData | None:
-    """Why neither is known where smoothed counts allow a flat curve, and one steeper by 1.
-
-    They were read through a curve whose slope was guessed to be about 1 (`smooth_odds`): where
-    counters leave it open by as much, the guess is all that is told. An intercept belongs to its
-    slope.
-    """
-    reach = REACH * slope.noise_sd
-    if not slope.is_available or reach < max(1.0, abs(slope.value)):
-        return None
-    low, high = slope.value - reach, slope.value + reach
-    return NotEnoughData(
-        reason="the slope of the calibration curve must stand clear of the privacy noise, by "
-        f"which it may be {low:.2g} or {high:.2g}. Gather reports from more clients, or of a "
-        "larger epsilon."
-    )
+    return fitted if isinstance(fitted, NotEnoughData) else fitted.estimate(place)
 
 
 def oe_ratio(histogram: ScoreHistogram) -> Estimate:
