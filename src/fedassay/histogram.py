@@ -19,8 +19,8 @@ _ROUNDING = 1.0 + 1e-12
 _NARROW = 2.0**-10
 _SMALL_PART = 2.0**-4
 _AT_AN_END = 1e-9
-# An end bucket as narrow as this holds one score, 0 or 1: beside it no density is its like.
-_HEAP = 2.0**-30
+AT_THE_END = 2.0**-30
+"""An end bucket as narrow as this holds one score, 0 or 1: beside it no density is its like."""
 # Of scores that lie evenly, so few would be in a bucket that any two of them are tied.
 _NOBODY = 0.01
 FEWEST_TIED = 8.0
@@ -180,7 +180,9 @@ class ScoreHistogram:
         """
         if not self.noise.is_zero or self.buckets == 1:
             return False, False
-        is_heap = (self.widths[[0, -1]] <= _HEAP) & (self.counts[:, [0, -1]].sum(axis=0) >= 1.0)
+        is_heap = (self.widths[[0, -1]] <= AT_THE_END) & (
+            self.counts[:, [0, -1]].sum(axis=0) >= 1.0
+        )
         return bool(is_heap[0] and self.edges[0] == 0.0), bool(is_heap[1] and self.edges[-1] == 1.0)
 
     @property

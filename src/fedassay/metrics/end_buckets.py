@@ -12,12 +12,11 @@ from math import hypot, log, log1p, sqrt
 import numpy as np
 
 from fedassay.examples import FloatArray
-from fedassay.histogram import ScoreHistogram
+from fedassay.histogram import AT_THE_END, ScoreHistogram
 from fedassay.metrics.heaps import heaped_share
 from fedassay.metrics.log_odds import EPS
 from fedassay.metrics.range_noise import CLEAR, range_noise
 
-_AT_THE_END = 2.0**-30
 # Scores of 1e-13 are not impossible, only rare beside exact zeros.
 _UNLIKE_ZERO = 0.125
 _BEYOND_DOUBT = 6.0
@@ -64,7 +63,7 @@ def end_loss(histogram: ScoreHistogram, label: int) -> EndLoss:
     """
     end = float(histogram.edges[1] if label else 1.0 - histogram.edges[-2])
     slopes, most = np.zeros(histogram.buckets), -log(EPS)
-    if end <= _AT_THE_END:
+    if end <= AT_THE_END:
         return EndLoss(most, (most + log(max(end, EPS))) * _UNLIKE_ZERO, slopes)
     even = min(1.0 - log(end), most)
     # A power tells how a class thins out over a wide range, and a crowd only close to the end.

@@ -117,7 +117,8 @@ def _rate(histogram: ScoreHistogram, *, fixed: int, share: float) -> Estimate:
     noise_sd = sqrt(fmean(histogram.noise.variance(each) for each in gradients))
     sampling_sd = sqrt(fmean(sampling_variance(histogram, each) for each in gradients))
     if found.is_tied or lattice(histogram).share > _MOSTLY:
-        sampling_sd = max(sampling_sd, _from_tie_to_tie(histogram, found, own, gradients[0]))
+        leaping_sd = _from_tie_to_tie(histogram, found, own, gradients[0], fixed=fixed)
+        sampling_sd = max(sampling_sd, leaping_sd)
     above = Estimate(
         rate,
         noise_sd=max(noise_sd, _given_clear(histogram, other, rate)),
@@ -184,14 +185,13 @@ def _beside(histogram: ScoreHistogram, found: Cutoff, fixed: int) -> float:
 
 
 def _from_tie_to_tie(
-    histogram: ScoreHistogram, found: Cutoff, own: FloatArray, gradient: FloatArray
+    histogram: ScoreHistogram, found: Cutoff, own: FloatArray, gradient: FloatArray, *, fixed: int
 ) -> float:
     """The standard deviation from sampling of a rate beside a tie, which goes by leaps.
 
     Sampling moves the number wanted by rows of the fixed class; while the same tie has it, the
     rate stays, but for the other class's own rows, and at the next one it is another.
     """
-    fixed = int(np.abs(own).sum(axis=1).argmax())
     labels, total = np.eye(2)[fixed], float(histogram.cumulative[fixed, -1])
     moved = REACH * sqrt(sampling_variance(histogram, own))
     here, leap = _beside(histogram, found, fixed), 0.0

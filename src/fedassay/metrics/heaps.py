@@ -9,11 +9,9 @@ known of its distance from the end.
 
 import numpy as np
 
-from fedassay.histogram import FEWEST_TIED, ScoreHistogram
+from fedassay.histogram import AT_THE_END, FEWEST_TIED, ScoreHistogram
 from fedassay.metrics.range_noise import CLEAR, range_noise
 
-# A bucket as narrow as this next to an end hides nothing.
-_AT_THE_END = 2.0**-30
 _TOWERS = 1.0 / 3.0
 # So much of a class next to the end that it contradicts is no tail of it.
 _MUCH = 0.1
@@ -39,7 +37,7 @@ def heaped_share(histogram: ScoreHistogram, end: int) -> float:
     filled = np.flatnonzero((histogram.counts > 0.0).any(axis=0))
     here, step = (0, 1) if end == 0 else (histogram.buckets - 1, -1)
     others = filled[filled != here]
-    if histogram.widths[here] <= _AT_THE_END or not len(others):
+    if histogram.widths[here] <= AT_THE_END or not len(others):
         return 0.0
     beside, label = int(others[0] if step > 0 else others[-1]), 1 - end
     own, other = float(histogram.counts[label, here]), float(histogram.counts[end, here])
