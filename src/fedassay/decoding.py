@@ -12,7 +12,7 @@ from fedassay.files import Fields
 from fedassay.hierarchy import Hierarchy
 from fedassay.histogram import ScoreHistogram
 from fedassay.level_policy import OneLevel
-from fedassay.mechanisms import Law
+from fedassay.mechanisms import Law, Privacy
 from fedassay.noise import (
     DenseNoise,
     NoiseModel,
@@ -22,6 +22,7 @@ from fedassay.noise import (
     TreeNoise,
 )
 from fedassay.published import MergedTally, published
+from fedassay.quiet_ends import without_quiet_ends
 from fedassay.reconcile import Observed, fit_leaves, prefix_leaves, reconcile
 from fedassay.survey import Survey
 from fedassay.survey_cells import all_parts
@@ -122,7 +123,21 @@ def decode_counters(
             all_parts(survey, leaves),
             PartNoise(noise, len(survey.groups.parts), None),
         )
-    return ScoreHistogram(survey.grid.edges, leaves, noise, decode_options.smooth)
+    histogram = ScoreHistogram(survey.grid.edges, leaves, noise, decode_options.smooth)
+    return without_quiet_ends(histogram) if reads_ends_alone(survey) else histogram
+
+
+def reads_ends_alone(survey: Survey) -> bool:
+    """Whether counters of exactly 0 and 1 may be left out where they hold noise alone.
+
+    Those of several surveys or sites are added up first, cell by cell.
+
+    >>> import fedassay
+    >>> asked = {"epsilon": 1, "clients": 4, "examples": 1000, "steps": 1}
+    >>> reads_ends_alone(fedassay.new_survey(privacy="distributed", **asked))
+    True
+    """
+    return survey.privacy is Privacy.DISTRIBUTED and survey.step is None
 
 
 def decode_leaves(

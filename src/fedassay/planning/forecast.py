@@ -12,7 +12,13 @@ from math import erf, hypot, inf, sqrt
 
 import numpy as np
 
-from fedassay.decoding import DecodeOptions, join_levels, level_variance, tree_noise
+from fedassay.decoding import (
+    DecodeOptions,
+    join_levels,
+    level_variance,
+    reads_ends_alone,
+    tree_noise,
+)
 from fedassay.estimate import Estimate, NotEnoughData, check_confidence, normal_quantile
 from fedassay.examples import FloatArray
 from fedassay.grid import Grid
@@ -28,6 +34,7 @@ from fedassay.noise import DenseNoise, NoNoise
 from fedassay.planning.joined_noise import shared_noise
 from fedassay.planning.request import SurveyRequest, reports_of
 from fedassay.planning.score_model import binormal, from_reference, on_grid
+from fedassay.quiet_ends import without_quiet_ends
 from fedassay.reconcile import Observed, leaves_covariance
 from fedassay.survey import Survey
 from fedassay.two_steps import by_cells, expected_smoothly, rows_on, sums_on
@@ -176,7 +183,8 @@ def expected_histogram(
     if isinstance(survey.hierarchy, Hierarchy) and decode_options.reconcile:
         # On average all levels agree: there is nothing to reconcile.
         tree = tree_noise(survey, survey.hierarchy, counts, variances)
-        return ScoreHistogram(survey.grid.edges, counts, tree, decode_options.smooth)
+        expected = ScoreHistogram(survey.grid.edges, counts, tree, decode_options.smooth)
+        return without_quiet_ends(expected) if reads_ends_alone(survey) else expected
     _, noise = join_levels(survey, values, variances, decode_options=decode_options, total=total)
     return ScoreHistogram(survey.grid.edges, counts, noise, decode_options.smooth)
 

@@ -15,6 +15,7 @@ from fedassay.decoding import DecodeOptions
 from fedassay.examples import Examples
 from fedassay.grid import Grid
 from fedassay.hierarchy import Hierarchy
+from fedassay.mechanisms import Privacy
 from fedassay.nesting import MOST_NESTED_CELLS
 from fedassay.planning.build import budget_of, build_survey, rebuilt_survey
 from fedassay.planning.candidates import (
@@ -174,7 +175,7 @@ def _design(
         return SurveyDesign(build_survey(request, grid, Hierarchy.flat(grid.cells)), decode_options)
     search = _Search.of(request)
     if _steps(request, search) is Steps.ONE:
-        return SurveyDesign(choose(search), decode_options)
+        return SurveyDesign(_with_ends(request, choose(search)), decode_options)
     first = first_survey(request)
     return SurveyDesign(
         first,
@@ -182,6 +183,18 @@ def _design(
         lambda: rehearsed(request, first, model_for(request), thorough=thorough),
         may_stay_one=request.steps is Steps.AUTO,
     )
+
+
+def _with_ends(request: SurveyRequest, chosen: Survey) -> Survey:
+    """The same with counters of exactly 0 and 1, which cost nothing where nobody has such a score.
+
+    Where noise is added to sums, that is (`quiet_ends`); who answers at random pays for every cell.
+    """
+    is_added = request.privacy is Privacy.DISTRIBUTED
+    if not is_added or request.reference is not None or chosen.hierarchy.levels > 1:
+        return chosen
+    grid = chosen.grid.with_ends()
+    return build_survey(request, grid, Hierarchy.flat(grid.cells))
 
 
 def rebuilt_design(request: SurveyRequest, like: SurveyDesign) -> SurveyDesign:
