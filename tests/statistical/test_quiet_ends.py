@@ -8,10 +8,10 @@ from functools import cache
 
 import numpy as np
 import pytest
-from scipy.stats import binom
-
 from experiments.resampled import SortedRows, exact_metrics
 from experiments.trials import Reader, Setting, small_settings
+from scipy.stats import binom
+
 from fedassay.estimate import Estimate
 from fedassay.examples import Examples
 from fedassay.grid import Grid

@@ -1,6 +1,5 @@
 """Counters of exactly 0 and 1: kept where somebody is clear of the noise, else read as nobody."""
 
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -25,12 +24,18 @@ NOISE = TreeNoise(Hierarchy.flat(5), (np.full((2, 5), VARIANCE),))
 QUIET = np.array([[3.0, 80.0, 40.0, 9.0, -3.0], [-2.0, 10.0, 30.0, 60.0, 3.9]])
 
 
-def request(privacy: Privacy, **more: object) -> SurveyRequest:
+def request(
+    privacy: Privacy, *, epsilon: str = "1", clients: int = 4, reference: Examples | None = None
+) -> SurveyRequest:
     """Four hospitals with 2,500 rows."""
-    asked = SurveyRequest(
-        privacy=privacy, epsilon=Fraction(1), clients=4, examples=2500, steps=Steps.ONE
+    return SurveyRequest(
+        privacy=privacy,
+        epsilon=Fraction(epsilon),
+        clients=clients,
+        examples=2500,
+        steps=Steps.ONE,
+        reference=reference,
     )
-    return replace(asked, **more)
 
 
 def test_ends_that_noise_explains_are_left_out_and_their_neighbours_reach_the_end() -> None:
@@ -89,7 +94,7 @@ def test_an_end_cell_that_holds_more_than_one_score_is_no_counter_of_it() -> Non
 
 @pytest.mark.parametrize("epsilon", ["1/10", "3/10", "1"])
 def test_small_surveys_with_shared_noise_count_exactly_0_and_1_apart(epsilon: str) -> None:
-    edges = design_survey(request(Privacy.DISTRIBUTED, epsilon=Fraction(epsilon))).survey.grid.edges
+    edges = design_survey(request(Privacy.DISTRIBUTED, epsilon=epsilon)).survey.grid.edges
     assert (edges[1], edges[-2]) == (EPS, 1.0 - EPS)
 
 
