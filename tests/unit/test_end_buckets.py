@@ -240,3 +240,17 @@ def test_in_a_wide_cell_a_class_far_commoner_than_beside_it_may_be_a_heap(
     assert isinstance(metrics.log_loss(small), TooCoarse) is is_heap
     # Exact counts have heaps in buckets of their own.
     assert heaped_share(ScoreHistogram(edges, counts), 0) < 1.0
+
+
+@pytest.mark.parametrize("end", [0, -1])
+@pytest.mark.parametrize(("count", "buckets"), [(14.0, 4), (10.0, 3)])
+def test_a_counter_of_exactly_0_or_1_is_believed_from_three_deviations_on(
+    end: int, count: float, buckets: int
+) -> None:
+    """Heaps between three and six deviations were spread over the bucket beside them."""
+    edges = np.array([0.0, 0.4, 0.9, 1.0 - 2.0**-52, 1.0])
+    counts = np.array([[200.0, 90.0, 2.0, count], [40.0, 70.0, 3.0, 0.0]])
+    if end == 0:
+        edges, counts = np.array([0.0, 2.0**-52, 0.1, 0.6, 1.0]), counts[::-1, ::-1].copy()
+    noisy = ScoreHistogram(edges, counts, DenseNoise(16.0 * np.eye(8)))
+    assert without_empty_ends(noisy).buckets == buckets

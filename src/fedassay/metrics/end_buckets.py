@@ -16,6 +16,7 @@ from fedassay.histogram import AT_THE_END, ScoreHistogram
 from fedassay.metrics.heaps import heaped_share
 from fedassay.metrics.log_odds import EPS
 from fedassay.metrics.range_noise import CLEAR, range_noise
+from fedassay.noise import is_smoothed
 
 # Scores of 1e-13 are not impossible, only rare beside exact zeros.
 _UNLIKE_ZERO = 0.125
@@ -229,9 +230,13 @@ def _is_clear(histogram: ScoreHistogram, start: int, stop: int, *, belongs: int)
     with empty buckets they would lie anywhere in them.
     """
     noise, sums = range_noise(histogram), histogram.counts[:, start:stop].sum(axis=1)
+    # A counter of exactly 0 or 1 is one sum, and not the largest of many; a smoothed one is none.
+    is_one = stop - start == 1 and not is_smoothed(histogram.noise)
+    is_heap = is_one and float(histogram.widths[start]) <= AT_THE_END
+    contradicts = CLEAR if is_heap else _BEYOND_DOUBT
     return any(
         sums[label] >= max(by * noise.sd(label, start, stop), 1.0)
-        for label, by in ((belongs, CLEAR), (1 - belongs, _BEYOND_DOUBT))
+        for label, by in ((belongs, CLEAR), (1 - belongs, contradicts))
     )
 
 
