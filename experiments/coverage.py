@@ -116,15 +116,26 @@ def jobs(arguments: Namespace) -> Iterator[Job]:
                     yield Job(table, setting, chunk)
 
 
-def gathered(table: str, setting: Setting, trials: int) -> Trials | None:
+def gathered(
+    table: str, setting: Setting, trials: int, earlier: str | None = None
+) -> Trials | None:
     """All trials that are there of a table in a setting, at most so many."""
-    paths = [Job(table, setting, chunk).path for chunk in range(-(-trials // _CHUNK))]
-    parts = [np.load(path) for path in paths if path.exists()]
+    jobs = [Job(table, setting, chunk) for chunk in range(-(-trials // _CHUNK))]
+    paths = [_kept(job, earlier) for job in jobs]
+    parts = [np.load(path) for path in paths if path is not None]
     if not parts:
         return None
     names = tuple(map(str, parts[0]["names"]))
     found = np.concatenate([part["trials"] for part in parts])[:trials]
     return Trials(table, setting.name, names, found)
+
+
+def _kept(job: Job, earlier: str | None) -> Path | None:
+    """Where a part is: of these sources, or else of an earlier state of them, by its digest."""
+    places = (
+        [job.path] if earlier is None else [job.path, job.path.parents[1] / earlier / job.path.name]
+    )
+    return next((path for path in places if path.exists()), None)
 
 
 def _chosen(given: list[str] | None, known: tuple[str, ...]) -> tuple[str, ...]:
@@ -143,19 +154,33 @@ def main() -> None:
     parser.add_argument("--metrics", nargs="+", help="only these on the page; default: all")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=float("inf"), help="start nothing later")
+    parser.add_argument("--earlier", help="digest of a state whose parts stand for missing ones")
     parser.add_argument("--page", type=Path, help="write the page there instead of printing it")
     arguments = parser.parse_args()
     wanted = list(jobs(arguments))
-    todo = [job for job in wanted if not job.path.exists()]
+    todo = [job for job in wanted if _kept(job, arguments.earlier) is None]
     run_all(todo, measure, processes=arguments.processes, minutes=arguments.minutes)
     pairs = dict.fromkeys((job.table, job.setting) for job in wanted)
-    found = [gathered(table, setting, arguments.trials) for table, setting in pairs]
+    found = [
+        gathered(table, setting, arguments.trials, arguments.earlier) for table, setting in pairs
+    ]
     missing = [
         f"{table} {setting.name}"
         for (table, setting), each in zip(pairs, found, strict=True)
         if each is None
     ]
-    text = coverage_page([each for each in found if each is not None], arguments.metrics, missing)
+    older = {
+        f"{job.table} {job.setting.name}"
+        for job in wanted
+        if not job.path.exists() and _kept(job, arguments.earlier) is not None
+    }
+    newer = [name for table, setting in pairs if (name := f"{table} {setting.name}") not in older]
+    text = coverage_page(
+        [each for each in found if each is not None],
+        arguments.metrics,
+        missing,
+        newer if older else None,
+    )
     if arguments.page:
         arguments.page.write_text(text, encoding="utf-8")
     else:

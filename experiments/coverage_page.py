@@ -21,14 +21,22 @@ _SMALL = 1e-3
 
 
 def coverage_page(
-    found: list[Trials], metrics: list[str] | None = None, missing: Sequence[str] = ()
+    found: list[Trials],
+    metrics: list[str] | None = None,
+    missing: Sequence[str] = (),
+    newer: Sequence[str] | None = None,
 ) -> str:
-    """The whole page, from whatever trials there are, and what there was no time for."""
+    """The whole page, from whatever trials there are, and what there was no time for.
+
+    `newer` are tables and settings measured with the present sources, if others are older.
+    """
     cells = all_cells(found, metrics)
-    return "\n\n".join(_sections(found, cells, missing)) + "\n"
+    return "\n\n".join(_sections(found, cells, missing, newer)) + "\n"
 
 
-def _sections(found: list[Trials], cells: list[Cell], missing: Sequence[str]) -> Iterator[str]:
+def _sections(
+    found: list[Trials], cells: list[Cell], missing: Sequence[str], newer: Sequence[str] | None
+) -> Iterator[str]:
     sizes = sorted({len(trials.values) for trials in found})
     trials = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
     low = sorted((cell for cell in cells if cell.is_low(len(cells))), key=lambda cell: cell.share)
@@ -39,7 +47,7 @@ def _sections(found: list[Trials], cells: list[Cell], missing: Sequence[str]) ->
     wider = [cell for cell in cells if cell.width > AT_MOST and cell.half_width > NEVER_WIDE]
     yield (
         "# Coverage of 95 % intervals\n\n"
-        "Written by `python -m experiments.coverage`; every figure comes from one run. "
+        "Written by `python -m experiments.coverage`. "
         f"{trials} trials of every table in every setting. A trial draws as many rows as the "
         "table has from it, with replacement, asks them as the planner chooses by default (two "
         "steps where those are chosen), and reads the named metrics, but for the distances of "
@@ -64,6 +72,11 @@ def _sections(found: list[Trials], cells: list[Cell], missing: Sequence[str]) ->
         "- *No answer*: the outcome is “not enough data” or “too coarse”; shares are of those "
         "that answer."
     )
+    if newer is not None:
+        yield (
+            "With the present sources were measured: "
+            f"{'; '.join(newer) or 'none'}. All others were with the state before them."
+        )
     if missing:
         yield f"Not measured in this run, for want of time: {'; '.join(missing)}."
     yield (

@@ -87,6 +87,8 @@ def test_the_page_says_how_many_are_too_low() -> None:
     assert "200 of 200 cells are too low, 0 too wide" in coverage_page([trials(0.5)])
     assert "0 of 200 cells are too low, 0 too wide" in coverage_page([trials(1.0)])
     assert "Not measured" not in coverage_page([trials(1.0)])
+    assert "present sources" not in coverage_page([trials(1.0)])
+    assert "measured: spikes local 1. All" in coverage_page([trials(1.0)], newer=["spikes local 1"])
     page = coverage_page([trials(1.0)], missing=["spikes local 1"])
     assert "Not measured in this run, for want of time: spikes local 1." in page
 
