@@ -10,13 +10,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from fedassay.estimate import REACH
 from fedassay.grid_rules import EPS
 from fedassay.hierarchy import Hierarchy
 from fedassay.histogram import ScoreHistogram
 from fedassay.noise import TreeNoise
 
-# In deviations of its noise. Of Laplace's law 3 % are beyond.
-_CLEAR = 2.0
+# In deviations of its noise. Of Laplace's law 3 % are beyond two, one in 2,400 beyond five.
+_CLEAR, _SURE = 2.0, 5.0
 # What is read as nobody may be few: so much of its counter's variance stays.
 _STAYS = 0.5
 _FEWEST = 4
@@ -27,8 +28,9 @@ def without_quiet_ends(histogram: ScoreHistogram) -> ScoreHistogram:
 
     What is left reaches to the end of the scale instead; half of the variance of the counter that
     was left out is added to the bucket beside, since few rows may have been there. Where
-    either class is clear both stay. Of counts of one level only: those of several levels have
-    been fitted to each other.
+    either class is clear both stay; but one that is clear came out large, by noise perhaps: below
+    five deviations its variance lets an interval reach to nobody. Of counts of one
+    level only: those of several levels have been fitted to each other.
 
     >>> noise = TreeNoise(Hierarchy.flat(4), (np.full((2, 4), 2.0),))
     >>> edges = np.array([0.0, 2.0**-52, 0.5, 1.0 - 2.0**-52, 1.0])
@@ -40,12 +42,16 @@ def without_quiet_ends(histogram: ScoreHistogram) -> ScoreHistogram:
     noise = histogram.noise
     if not (isinstance(noise, TreeNoise) and _is_flat(noise)) or histogram.buckets < _FEWEST:
         return histogram
-    variances = noise.variances[0].copy()
-    quiet = np.all(histogram.counts <= _CLEAR * np.sqrt(variances), axis=0).tolist()
-    narrow = np.less_equal(histogram.widths, EPS).tolist()
-    first, last = (int(quiet[end] and narrow[end]) for end in (0, -1))
-    if not (first or last):
+    if not np.less_equal(histogram.widths[[0, -1]], EPS).any():
         return histogram
+    variances = noise.variances[0].copy()
+    stands = histogram.counts / np.sqrt(variances)
+    narrow = np.less_equal(histogram.widths, EPS)
+    narrow[1:-1] = False
+    doubted = narrow & (stands > _CLEAR) & (stands < _SURE)
+    variances[doubted] = (histogram.counts[doubted] / REACH) ** 2
+    quiet = narrow & np.all(stands <= _CLEAR, axis=0)
+    first, last = int(quiet[0]), int(quiet[-1])
     variances[:, 1] += first * _STAYS * variances[:, 0]
     variances[:, -2] += last * _STAYS * variances[:, -1]
     kept = slice(first, histogram.buckets - last)

@@ -65,6 +65,22 @@ def test_one_clear_class_keeps_the_counters_of_both_at_its_end(label: int, end: 
 
 
 @pytest.mark.parametrize(
+    ("count", "deviations"), [(4.2, 4.2 / 1.96), (9.8, 9.8 / 1.96), (11.0, 2.0)]
+)
+def test_what_noise_may_have_made_reaches_to_nobody_and_what_it_cannot_does_not(
+    count: float, deviations: float
+) -> None:
+    """A counter that was kept for being large is not believed as one that was not chosen."""
+    counts = QUIET.copy()
+    counts[1, 0] = count
+    read = without_quiet_ends(ScoreHistogram(EDGES, counts, NOISE))
+    for label, expected in ((0, 2.0), (1, deviations)):
+        weights = np.zeros((2, 4))
+        weights[label, 0] = 1.0
+        assert np.sqrt(read.noise.variance(weights)) == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize(
     "noise",
     [
         NoNoise(),

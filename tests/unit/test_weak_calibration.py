@@ -250,3 +250,14 @@ def test_one_filled_bucket_has_no_slope() -> None:
     h = ScoreHistogram(np.arange(5) / 4, np.array([[0, 300.0, 0, 0], [0, 100.0, 0, 0]]))
     assert not calibration_slope(h).is_available
     assert not calibration_intercept(h).is_available
+
+
+def test_positives_that_came_out_clear_by_noise_may_be_far_fewer() -> None:
+    """Just above the bar of four deviations a quarter of them is possible; far above it is not."""
+    noise_sds = []
+    for positives in (17.0, 400.0):
+        counts = np.array([[600.0, 200.0], [0.4 * positives, 0.6 * positives]])
+        noisy = ScoreHistogram(np.array([0.0, 0.5, 1.0]), counts, DenseNoise(8.0 * np.eye(4)))
+        noise_sds.append(calibration_in_the_large(noisy).noise_sd)
+    assert noise_sds[0] == pytest.approx(np.log(4.0) / 1.96, rel=0.01)
+    assert noise_sds[1] < 0.03

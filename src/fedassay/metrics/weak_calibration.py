@@ -30,6 +30,7 @@ from fedassay.metrics.lattices import lattice, unseen_rounding
 from fedassay.metrics.log_odds import in_pieces
 from fedassay.metrics.nearer import nearer
 from fedassay.metrics.regression import LogisticModel, Regression
+from fedassay.noise import is_smoothed
 
 # Expected positives may be so many times fewer, where nothing else limits them.
 _LEAST = 1e-6
@@ -56,7 +57,25 @@ def calibration_in_the_large(histogram: ScoreHistogram) -> Estimate:
     1.099
     """
     fitted = _in_the_large(histogram)
-    return fitted if isinstance(fitted, NotEnoughData) else fitted.estimate(0)
+    if isinstance(fitted, NotEnoughData):
+        return fitted
+    found = fitted.estimate(0)
+    if not found.is_available:
+        return found
+    return replace(found, noise_sd=max(found.noise_sd, _fewer_positives(histogram)))
+
+
+def _fewer_positives(histogram: ScoreHistogram) -> float:
+    """How many times fewer positives may be that came out clear of noise, as a logarithm's noise.
+
+    There is an answer where they do: then noise is not centred (`metrics.given_clear`).
+    """
+    if histogram.noise.is_zero or is_smoothed(histogram.noise):
+        return 0.0
+    positives = np.stack([np.zeros(histogram.buckets), np.ones(histogram.buckets)])
+    stands = histogram.total_positives / sqrt(histogram.noise.variance(positives))
+    reach = reach_given_clear(stands, CLEAR_OF_NOISE)
+    return log(stands / (stands - reach)) / REACH if reach > REACH else 0.0
 
 
 def calibration_intercept(histogram: ScoreHistogram) -> Estimate:
