@@ -42,12 +42,12 @@ def without_quiet_ends(histogram: ScoreHistogram) -> ScoreHistogram:
     noise = histogram.noise
     if not (isinstance(noise, TreeNoise) and _is_flat(noise)) or histogram.buckets < _FEWEST:
         return histogram
-    if not np.less_equal(histogram.widths[[0, -1]], EPS).any():
+    narrow = np.less_equal(histogram.widths, EPS)
+    narrow[1:-1] = False
+    if not narrow.any():
         return histogram
     variances = noise.variances[0].copy()
     stands = histogram.counts / np.sqrt(variances)
-    narrow = np.less_equal(histogram.widths, EPS)
-    narrow[1:-1] = False
     doubted = narrow & (stands > _CLEAR) & (stands < _SURE)
     variances[doubted] = (histogram.counts[doubted] / REACH) ** 2
     quiet = narrow & np.all(stands <= _CLEAR, axis=0)
