@@ -189,9 +189,10 @@ def _with_ends(request: SurveyRequest, chosen: Survey) -> Survey:
     """The same with counters of exactly 0 and 1, which cost nothing where nobody has such a score.
 
     Where noise is added to sums, that is (`quiet_ends`); who answers at random pays for every cell.
+    A reference says by itself where scores lie.
     """
     is_added = request.privacy is Privacy.DISTRIBUTED
-    if not is_added or chosen.hierarchy.levels > 1:
+    if not is_added or request.reference is not None or chosen.hierarchy.levels > 1:
         return chosen
     grid = chosen.grid.with_ends()
     return build_survey(request, grid, Hierarchy.flat(grid.cells))
