@@ -33,6 +33,8 @@ _SIZES = ((1.0, 1.0), (4.0, 1.0), (1.0, 4.0), (4.0, 4.0), (4.0, 16.0))
 _CAUTION = 3.0
 _MOST_STEPS, _SETTLED = 60, 1e-2
 _DAMPING, _STUCK = 1e-2, 1e9
+# A step that multiplies a count by more than that, about 20, is one out of sight.
+_LONGEST = 3.0
 
 
 class Reading(NamedTuple):
@@ -210,7 +212,7 @@ class SmoothOdds:
             if pull @ step < _SETTLED and pull @ np.linalg.solve(precision, pull) < _SETTLED:
                 break
             while True:
-                tried = bends + step
+                tried = bends + step * min(1.0, _LONGEST / self._furthest(step))
                 reached = self.counts(tried)
                 found = self._badness(tried, reached, sums)
                 if found <= badness or damping > _STUCK:
@@ -222,6 +224,12 @@ class SmoothOdds:
             bends, counts, badness, damping = tried, reached, found, damping / 10.0
         spread = float(np.linalg.slogdet(precision)[1]) + 2.0 * float(np.log(self.spreads).sum())
         return Read(self, bends, counts, -0.5 * (badness + spread), precision)
+
+    def _furthest(self, step: FloatArray) -> float:
+        """How far a step moves the logarithm of any leaf's pooled count, or its log-odds."""
+        first = self.of_pooled.shape[1]
+        moved = (self.of_pooled @ step[:first], self.of_odds @ step[first:])
+        return max(*(float(np.abs(each).max()) for each in moved), 1e-300)
 
     def _badness(self, bends: FloatArray, counts: FloatArray, sums: Sums) -> float:
         missed = (sums.values - sums.over(counts)) ** 2 / sums.variances

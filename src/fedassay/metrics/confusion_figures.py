@@ -170,6 +170,8 @@ def _binning_sd(
     lucky = [each / max(sd, each, _TINY) for each, sd in zip(at.chance, spread, strict=True)]
     open_sds = [sd * sqrt(1.0 - part * part) for sd, part in zip(spread, lucky, strict=True)]
     ways = [(spread[0], 0.0), (0.0, spread[1]), (open_sds[0], open_sds[1])]
+    if _holds_most(at):
+        ways.append((open_sds[0], -open_sds[1]))
     each = [
         max(
             abs(moves[0] * way[0] + moves[1] * way[1]),
@@ -177,7 +179,18 @@ def _binning_sd(
         )
         for way in ways
     ]
-    return max(hypot(each[0], each[1]), hypot(each[2], lucky[0] * each[0], lucky[1] * each[1]))
+    luck = hypot(lucky[0] * each[0], lucky[1] * each[1])
+    return max(hypot(each[0], each[1]), *(hypot(moved, luck) for moved in each[2:]))
+
+
+def _holds_most(at: Confusion) -> bool:
+    """Whether most of both classes are in the threshold's bucket: it may part them there.
+
+    In a bucket of some, a class that lies higher than its neighbours say draws no other down.
+    """
+    tp, fp, fn, tn = at.counts
+    inside = [high - low for low, high in zip(at.lowest, at.highest, strict=True)]
+    return inside[0] > _MOST * (fp + tn) and inside[1] > _MOST * (tp + fn)
 
 
 def _moved(

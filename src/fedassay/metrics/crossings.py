@@ -47,10 +47,13 @@ class Crossing:
         return self.last - self.first > _LONG
 
 
-def crossing(histogram: ScoreHistogram, fixed: int, share: float) -> Crossing | None:
+def crossing(
+    histogram: ScoreHistogram, fixed: int, share: float, *, reach: float = REACH
+) -> Crossing | None:
     """All cutoffs at which `share` of the fixed class may lie above, by eighths of a bucket.
 
-    None where noise allows none of them: the curve crosses its goal at once.
+    Noise reaches so many standard deviations. None where it allows none of them: the curve crosses
+    its goal at once.
 
     >>> from fedassay.noise import DenseNoise
     >>> counts, noise = np.full((2, 4), 100.0), DenseNoise(400.0 * np.eye(8))
@@ -64,11 +67,11 @@ def crossing(histogram: ScoreHistogram, fixed: int, share: float) -> Crossing | 
     at = np.arange(histogram.buckets * _POINTS + 1) / _POINTS
     edges = np.arange(histogram.buckets + 1)
     deviation = np.interp(at, edges, excess / _excess_sd(histogram, fixed, share))
-    allowed = np.flatnonzero(np.abs(deviation) <= REACH)
+    allowed = np.flatnonzero(np.abs(deviation) <= reach)
     if not len(allowed):
         return None
-    first = _end(deviation, int(allowed[0]), -1) / _POINTS
-    last = _end(deviation, int(allowed[-1]), 1) / _POINTS
+    first = _end(deviation, reach, int(allowed[0]), -1) / _POINTS
+    last = _end(deviation, reach, int(allowed[-1]), 1) / _POINTS
     rate = above[1 - fixed] / total[1 - fixed]
     here = np.interp([last, first], edges, rate).tolist()
     ends = sorted([_open_end(histogram, rate, last, 1), _open_end(histogram, rate, first, -1)])
@@ -102,12 +105,12 @@ def _excess_sd(histogram: ScoreHistogram, fixed: int, share: float) -> FloatArra
     return np.sqrt(np.maximum(squares, _TINY))
 
 
-def _end(deviation: FloatArray, inside: int, step: int) -> float:
+def _end(deviation: FloatArray, reach: float, inside: int, step: int) -> float:
     """Where deviations leave what is allowed, between the last point inside and the next."""
     outside = inside + step
     if not 0 <= outside < len(deviation):
         return float(inside)
-    limit = REACH if deviation[outside] > 0.0 else -REACH
+    limit = reach if deviation[outside] > 0.0 else -reach
     part = (limit - deviation[inside]) / (deviation[outside] - deviation[inside])
     return inside + step * float(part)
 

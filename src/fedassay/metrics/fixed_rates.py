@@ -9,13 +9,13 @@ a goal is crossed anywhere.
 """
 
 from dataclasses import replace
-from math import hypot, sqrt
+from math import hypot, inf, sqrt
 from statistics import fmean
 
 import numpy as np
 
 from fedassay.checks import require_number
-from fedassay.doubts import part_of_error
+from fedassay.doubts import Doubts, part_of_error
 from fedassay.errors import SettingInvalid
 from fedassay.estimate import (
     REACH,
@@ -38,6 +38,7 @@ from fedassay.metrics.delta_method import (
 )
 from fedassay.metrics.given_clear import reach_given_clear
 from fedassay.metrics.lattices import lattice, unseen_rounding
+from fedassay.metrics.range_noise import CLEAR, FEW, cell_noise_sd
 
 _ROUNDING = 1e-9
 _NAMES = ("negatives", "positives")
@@ -48,6 +49,8 @@ _WIDEST = 0.8
 _EVERYTHING = 0.9
 # Where so many of the buckets that can tell hold one score, those that cannot do, too.
 _MOSTLY = 0.5
+# So many buckets on either side say whether scores are close to each other.
+_NEAREST = 2
 
 
 def recall_at_specificity(histogram: ScoreHistogram, wanted: float) -> Estimate:
@@ -124,7 +127,7 @@ def _rate(histogram: ScoreHistogram, *, fixed: int, share: float) -> Estimate:
         noise_sd=max(noise_sd, _given_clear(histogram, other, rate)),
         sampling_sd=sampling_sd,
         binning_bound=furthest,
-        binning_sd=_beside_tie(histogram, found, other) if found.is_tied else spread,
+        binning_sd=_beside_tie(histogram, found, other, furthest) if found.is_tied else spread,
         shape=Shape.LOGIT,
         trials=max(float(totals[other]), 1.0),
     )
@@ -132,11 +135,12 @@ def _rate(histogram: ScoreHistogram, *, fixed: int, share: float) -> Estimate:
         return too_coarse(above, _RATES[other], furthest)
     # What a bucket does not hide cannot be wrong.
     above = as_far_as_possible(above)
-    allowed = crossing(histogram, fixed, share) if above.noise_sd > 0.0 else None
+    reach = _reach(histogram, fixed)
+    allowed = crossing(histogram, fixed, share, reach=reach) if above.noise_sd > 0.0 else None
     if allowed is not None and allowed.is_long:
         if allowed.apart > _WIDEST:
             return _why_anywhere(fixed, share, allowed.low, allowed.high)
-        above = _over_all(above, allowed)
+        above = _over_all(above, allowed, histogram.doubts)
     low, high = (min(max(end, 0.0), 1.0) for end in above.interval(population=False))
     if high - low > _EVERYTHING and above.noise_sd > 0.0:
         return _why_anywhere(fixed, share, low, high)
@@ -149,14 +153,24 @@ def _given_clear(histogram: ScoreHistogram, other: int, rate: float) -> float:
     A class is told from noise where it came out clear of it. One that noise lifted has that noise
     among its counts, below the threshold as a rule: there is more room than above it.
     """
-    seen = histogram if histogram.counted is None else histogram.counted
-    ones = np.zeros_like(seen.counts)
-    ones[other] = 1.0
-    size, sd = float(seen.counts[other].sum()), sqrt(seen.noise.variance(ones))
-    reach = reach_given_clear(size / sd, CLEAR_OF_NOISE) if sd > 0.0 else REACH
+    stands, reach = _stands(histogram, other), _reach(histogram, other)
     if reach <= REACH * (1.0 + _ROUNDING):
         return 0.0
-    return max(min(rate * size / (size - reach * sd), 1.0) - rate, 0.0) / REACH
+    return max(min(rate * stands / (stands - reach), 1.0) - rate, 0.0) / REACH
+
+
+def _reach(histogram: ScoreHistogram, label: int) -> float:
+    """How many standard deviations noise may have lifted a class that came out clear of it."""
+    return reach_given_clear(_stands(histogram, label), CLEAR_OF_NOISE)
+
+
+def _stands(histogram: ScoreHistogram, label: int) -> float:
+    """How many standard deviations of its noise a class is, as counters have it."""
+    seen = histogram if histogram.counted is None else histogram.counted
+    ones = np.zeros_like(seen.counts)
+    ones[label] = 1.0
+    sd = sqrt(seen.noise.variance(ones))
+    return float(seen.counts[label].sum()) / sd if sd > 0.0 else inf
 
 
 def _to_the_next_row(histogram: ScoreHistogram, found: Cutoff) -> float:
@@ -211,22 +225,39 @@ def _in_a_lump(histogram: ScoreHistogram, furthest: float) -> float:
     return part_of_error(lumps) * furthest / REACH
 
 
-def _beside_tie(histogram: ScoreHistogram, found: Cutoff, other: int) -> float:
+def _beside_tie(histogram: ScoreHistogram, found: Cutoff, other: int, furthest: float) -> float:
     """The standard deviation of a rate beside a tie, from the other rows of its bucket.
 
     What is no tie are twice as many as neighbours' densities explain: half of it may lie on one
-    side, all of it, and as many more as chance puts there.
+    side, all of it, and as many more as chance puts there. Where there may be two ties, the
+    threshold may be between them.
     """
     loose = max(float((histogram.counts - histogram.ties)[other, found.bucket]), 0.0) / 2.0
-    return (loose / REACH + sqrt(loose)) / float(histogram.cumulative[other, -1])
+    beside = (loose / REACH + sqrt(loose)) / float(histogram.cumulative[other, -1])
+    return max(beside, part_of_error(_chance_of_two(histogram, found.bucket)) * furthest / REACH)
 
 
-def _over_all(above: Estimate, allowed: Crossing) -> Estimate:
+def _chance_of_two(histogram: ScoreHistogram, bucket: int) -> float:
+    """The chance that a tied bucket holds two scores, not one.
+
+    Where all scores are ties, it is as likely as that one of the nearest other buckets holds any.
+    """
+    near = np.arange(max(bucket - _NEAREST, 0), min(bucket + _NEAREST + 1, histogram.buckets))
+    held = histogram.counts.sum(axis=0)[near[near != bucket]]
+    clear = held >= FEW + CLEAR * sqrt(2.0) * cell_noise_sd(histogram)
+    return lattice(histogram).share * float(clear.mean()) if len(held) else 0.0
+
+
+def _over_all(above: Estimate, allowed: Crossing, doubts: Doubts | None) -> Estimate:
     """The rate with an interval that holds it at all thresholds that noise allows.
 
-    Chance moves the threshold as noise does.
+    Chance moves the threshold as noise does. Along a smooth curve the value is amid all rates, so
+    that no end is further away than the other; as far as it may fall off a cliff, it stays.
     """
     value = min(max(above.value, allowed.low), allowed.high)
+    if doubts is not None:
+        amid = 0.5 * (allowed.low + allowed.high)
+        value = amid + part_of_error(doubts.cliffs) * (value - amid)
     reach = max(allowed.high - value, value - allowed.low)
     noise_sd = max(above.noise_sd, reach / REACH)
     return replace(
