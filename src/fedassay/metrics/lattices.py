@@ -12,8 +12,10 @@ from math import floor, log10, sqrt
 import numpy as np
 import numpy.typing as npt
 
+from fedassay.estimate import REACH
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.copies import COPIES
 from fedassay.metrics.range_noise import CLEAR, FEW, cell_noise_sd
 
 LATTICE = 3
@@ -23,6 +25,7 @@ APART = 0.9
 WIDE = 0.25
 """A bucket of so much of its distance from 0 or 1 has room for several scores."""
 _ONE_IN_TEN = 0.1
+_INNER = 3
 # Edges are decimals, and their differences nearly so.
 _NEARLY = 1.0 + 1e-6
 _MOST_DIGITS = 10
@@ -146,3 +149,26 @@ def unseen_rounding(histogram: ScoreHistogram) -> float:
         if (np.abs(places - np.round(places)) < _NEARLY - 1.0).all():
             return float(10.0**-digits)
     return 0.0
+
+
+def lone_heaps(histogram: ScoreHistogram) -> FloatArray:
+    """Rows of inner buckets, label x bucket, that the denser neighbour's density does not explain.
+
+    In a bucket that both classes tower in, by more than chance and noise make, these may have one
+    score, and that may be a round one, as edges are, or the very threshold that was asked for.
+
+    >>> lone_heaps(ScoreHistogram(np.arange(4) / 3, np.array([[9.0, 99.0, 9.0]] * 2))).tolist()
+    [[0.0, 90.0, 0.0], [0.0, 90.0, 0.0]]
+    """
+    counts, least = np.maximum(histogram.counts, 0.0), FEW + CLEAR * cell_noise_sd(histogram)
+    if histogram.buckets < _INNER:
+        return np.zeros_like(counts)
+    density = counts / histogram.widths
+    more = counts[:, 1:-1].copy()
+    more -= np.maximum(density[:, :-2], density[:, 2:]) * histogram.widths[1:-1]
+    heaps = np.zeros_like(counts)
+    # Of all rows together: a rare class may have none in excess.
+    is_heap = (more[0] > 0.0) & (more.sum(axis=0) > sqrt(2.0) * least)
+    is_heap &= more.sum(axis=0) > REACH * np.sqrt(COPIES * counts[:, 1:-1].sum(axis=0))
+    heaps[:, 1:-1] = np.where(is_heap, np.maximum(more, 0.0), 0.0)
+    return heaps

@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from fedassay.examples import FloatArray
-from fedassay.histogram import ScoreHistogram
+from fedassay.histogram import AT_THE_END, ScoreHistogram
 from fedassay.interpolation import cubic
 from fedassay.metrics.copies import COPIES
 from fedassay.metrics.delta_method import gradient_of_buckets
@@ -69,9 +69,18 @@ class PiecedHistogram:
 
     @cached_property
     def odds(self) -> FloatArray:
-        """Mean log-odds over each piece if scores lie evenly in it, bucket x piece."""
+        """Mean log-odds over each piece if scores lie evenly in it, bucket x piece.
+
+        A first or last bucket as narrow as 2^-30 holds nothing but 0 or 1, as in log loss.
+        """
         low, high = self.edges[:, :-1], self.edges[:, 1:]
-        return _mean_log(low, high) - _mean_log(1.0 - high, 1.0 - low)
+        odds: FloatArray = _mean_log(low, high) - _mean_log(1.0 - high, 1.0 - low)
+        edges = self.histogram.edges
+        if edges[0] == 0.0 and edges[1] <= AT_THE_END:
+            odds[0] = log_odds(edges[0])
+        if edges[-1] == 1.0 and 1.0 - edges[-2] <= AT_THE_END:
+            odds[-1] = log_odds(edges[-1])
+        return odds
 
     @cached_property
     def ends(self) -> FloatArray:

@@ -26,7 +26,7 @@ from fedassay.metrics.delta_method import (
     why_undefined,
 )
 from fedassay.metrics.given_clear import reach_given_clear
-from fedassay.metrics.lattices import lattice, unseen_rounding
+from fedassay.metrics.lattices import lattice, lone_heaps, unseen_rounding
 from fedassay.metrics.log_odds import in_pieces
 from fedassay.metrics.nearer import nearer
 from fedassay.metrics.regression import LogisticModel, Regression
@@ -138,7 +138,8 @@ def _oe_ratio(histogram: ScoreHistogram) -> Estimate:
     # Tied scores are often round, and so are edges: all may lie at the same side of their buckets.
     likely = float((lattice(histogram).likely(histogram) * widths / 2.0).sum())
     unseen = 0.5 * unseen_rounding(histogram) * float(counts.sum())
-    aligned = max(likely, unseen) / REACH
+    lone = float((lone_heaps(histogram).sum(axis=0) * widths / 2.0).max())
+    aligned = max(likely, unseen, lone) / REACH
     crowded = crowded_sums(
         histogram,
         lambda scores: np.stack([scores, scores]),

@@ -5,13 +5,16 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import product
+from math import log, sqrt
 
 import numpy as np
 
 from fedassay.checks import require_thresholds, require_type
 from fedassay.cut_levels import CutLevels, PerLabel
+from fedassay.decoding import level_variance
 from fedassay.errors import SettingInvalid
 from fedassay.examples import FloatArray
+from fedassay.grid_rules import EPS
 from fedassay.level_policy import EveryLevel, OneLevel
 from fedassay.mechanisms import AnyMechanism, Polya
 from fedassay.planning.judge import Judge
@@ -34,6 +37,7 @@ _USUAL_CELLS, _USUAL_LOCAL_CELLS = 48, 4
 # From this epsilon on more cells cost little: nearly all answers are true.
 _CLEAR_ANSWERS = 4
 _MOST_CUTS = 500
+_HIDDEN = 0.01
 
 
 def second_survey(
@@ -251,6 +255,7 @@ def _cuts(pilot: Pilot, marks: FloatArray, thresholds: Sequence[float]) -> PerLa
     wanted = [int(np.searchsorted(edges, threshold)) for threshold in thresholds]
     at = np.searchsorted(pilot.shares.mean(axis=0), marks).tolist()
     at += _alone(pilot, len(marks) + 1)
+    at += [1, leaves - 1] if _hides_ends(pilot) else []
     at += [*wanted, *pilot.added] if len(wanted) <= _MOST_CUTS else pilot.added
     starts = (0, *sorted({int(cut) for cut in at if 0 < cut < leaves}))
     return starts, starts
@@ -265,6 +270,22 @@ def _alone(pilot: Pilot, cells: int) -> list[int]:
     places = np.searchsorted(edges, np.reshape(pilot.towers, (-1, 2)))
     mass = below[places[:, 1]] - below[places[:, 0]]
     return [int(place) for place in places[mass >= 0.5 / cells].ravel()]
+
+
+def _hides_ends(pilot: Pilot) -> bool:
+    """Whether noise may hide so many at exactly 0 or 1 that log loss would miss them.
+
+    A row there that is wrong costs 36 nats; as many as a deviation of the first survey's noise are
+    to cost a hundredth of one over all rows at most. Where answers are random cells cost more.
+    """
+    first, total = pilot.survey, pilot.histogram.total
+    if first.is_local:
+        return False
+    law = first.mechanisms[-1].law()
+    variance = level_variance(
+        law, clients=total, reports=int(pilot.reports), counts=np.zeros(1), sampled=False
+    )
+    return -log(EPS) * sqrt(float(variance.max())) > _HIDDEN * total
 
 
 def _weights(pilot: Pilot, cuts: PerLabel, room: float) -> PerLabel:
