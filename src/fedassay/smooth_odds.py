@@ -35,6 +35,8 @@ _MOST_STEPS, _SETTLED = 60, 1e-2
 _DAMPING, _STUCK = 1e-2, 1e9
 # A step that multiplies a count by more than that, about 20, is one out of sight.
 _LONGEST = 3.0
+# So many deviations more than counters miss by chance, a curve is not what they say.
+_UNLIKELY = 8.0
 
 
 class Reading(NamedTuple):
@@ -284,6 +286,16 @@ class Read(NamedTuple):
     """Its logarithm, up to what all priors have in common."""
     precision: FloatArray
     """Of the bends, after the counters."""
+
+    def follows(self, observed: Observed) -> bool:
+        """Whether counters miss these counts by no more than noise makes them.
+
+        Of n counters the squared misses, over their variances, are about n, give or take
+        sqrt(2 n).
+        """
+        sums = Sums.of(observed)
+        missed = (sums.values - sums.over(self.counts)) ** 2 / sums.variances
+        return bool(missed.sum() < missed.size + _UNLIKELY * (2.0 * missed.size) ** 0.5)
 
 
 def most_evident(tried: "Sequence[Read]") -> "Read":

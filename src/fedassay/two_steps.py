@@ -215,10 +215,11 @@ def _smoothly(
 
     Leaves by themselves are known from the first survey alone, a part of the clients, each with
     noise of its own. Where a class is drowned in noise there are no log-odds to be had, and
-    nothing but cells is read.
+    nothing but cells is read; nor where no curve follows the counters.
     """
+    by_cell = leaves.merge(np.append(cuts_of(second), leaves.buckets))
     if any(is_drowned(leaves, label) for label in (0, 1)):
-        return leaves.merge(np.append(cuts_of(second), leaves.buckets))
+        return by_cell
     guess = spread_over(Grid(alone.edges), second.grid, none_negative(alone))
     guess *= leaves.total / guess.sum()
     towers = towers_of(leaves)
@@ -232,7 +233,10 @@ def _smoothly(
     )
     seen = Observed.joined(observed)
     tried = family.tried(seen)
-    reading = family.cautiously(most_evident(tried), seen)
+    best = most_evident(tried)
+    if not best.follows(seen):
+        return by_cell
+    reading = family.cautiously(best, seen)
     smoothed = read_as(second, leaves.edges, reading, seen, smooth=leaves.smooth)
     return replace(smoothed, counted=by_cells(second, leaves), doubts=doubts_of(tried))
 
