@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import hypot, sqrt
+from math import expm1, hypot, sqrt
 
 import numpy as np
 
+from fedassay.doubts import part_of_error
 from fedassay.estimate import REACH
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram, require_histogram
@@ -20,6 +21,7 @@ from fedassay.noise import is_smoothed
 # True positives, false positives, false negatives, true negatives.
 ConfusionCounts = tuple[float, float, float, float]
 
+_FEWEST, _FURTHEST = 1e-9, 30.0
 # Positives and negatives in all, from the four counts; and these from those above and in all.
 _TOTALS = np.array([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]])
 _FROM_TOTALS = np.array(
@@ -101,6 +103,7 @@ def _beside_counters(at: Confusion, counted: ScoreHistogram) -> Confusion:
     How many of a class there are in all is left to the curve.
     """
     raw = _interpolated(counted, at.threshold)
+    at = _with_few(at, raw)
     tp, fp, fn, tn = at.counts
     joined = beside_counters(
         Reading(np.array(at.counts[:2]), at.noise[:2, :2]),
@@ -118,6 +121,29 @@ def _beside_counters(at: Confusion, counted: ScoreHistogram) -> Confusion:
         highest=(above_n, above_p),
         noise=_FROM_TOTALS @ whole @ _FROM_TOTALS.T,
     )
+
+
+def _with_few(at: Confusion, counters: Confusion) -> Confusion:
+    """The same with as much noise on a class's smaller side as its logarithm leaves open.
+
+    Few rows on one side of a threshold are known by their logarithm: with a deviation r of it they
+    may be e^(1.96 r) times as many, which is further than a straight line leads, and no further
+    than counters say without any curve. Where log-odds bend no more than is usual, r is cautious
+    anyway: so it is done as far as cliffs are likely.
+    """
+    doubts = at.histogram.doubts
+    part = 1.0 if doubts is None else part_of_error(doubts.cliffs)
+    into, out_of, rise = np.eye(4), np.eye(4), np.ones(4)
+    for sides in ((0, 2), (1, 3)):
+        few, many = sorted(sides, key=lambda side: at.counts[side])
+        own, by_counters = (sqrt(max(float(each.noise[few, few]), 0.0)) for each in (at, counters))
+        reach = min(REACH * own / max(at.counts[few], _FEWEST), _FURTHEST)
+        if 0.0 < own < by_counters:
+            rise[few] += part * (min(expm1(reach) / reach, by_counters / own) - 1.0)
+        # The many are all of the class less the few.
+        into[many, few], out_of[many, few] = 1.0, -1.0
+    way = out_of @ np.diag(rise) @ into
+    return replace(at, noise=way @ at.noise @ way.T)
 
 
 def _hidden_by_cell(at: Confusion) -> Confusion:
