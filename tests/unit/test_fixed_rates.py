@@ -260,3 +260,62 @@ def test_in_a_lump_that_is_likely_a_rate_may_be_that_at_either_end(lumps: float)
     low, high = recall_at_specificity(h, 0.5).interval(population=False)
     is_either = low <= 0.4 and high >= 0.6
     assert is_either is bool(lumps)
+
+
+def test_a_class_that_hardly_stands_clear_has_all_cutoffs_that_let_it_answer() -> None:
+    """At five deviations of its noise only surveys answer that noise lifted: it reaches further."""
+    edges, place = np.arange(41) / 40, np.arange(40)
+    positives = 30.0 * np.exp(-0.5 * ((place - 26.0) / 5.0) ** 2)
+    counts = np.stack([np.linspace(900.0, 100.0, 40), positives])
+    for stands, reaches_further in ((5.0, True), (12.0, False)):
+        sd = positives.sum() / stands / np.sqrt(40)
+        histogram = ScoreHistogram(edges, counts, DenseNoise(sd**2 * np.eye(80)))
+        usual, lifted = crossing(histogram, 1, 0.5), crossing(histogram, 1, 0.5, reach=3.0)
+        assert usual is not None
+        assert lifted is not None
+        assert usual.high < lifted.high
+        interval = specificity_at_recall(histogram, 0.5).interval(population=False)
+        assert interval.low <= 1.0 - usual.high + 1e-3
+        assert (interval.low <= 1.0 - lifted.high + 1e-3) == reaches_further
+
+
+def test_along_a_smooth_curve_a_rate_is_amid_all_that_noise_allows() -> None:
+    """Both classes lie higher together, or lower: a curve without cliffs has its rate amid them."""
+    edges, wave = np.arange(41) / 40, np.sin(2.0 * np.pi * (np.arange(40) + 0.5) / 40)
+    counts = 4000.0 * np.stack([np.linspace(1.9, 0.1, 40), np.linspace(0.0, 0.4, 40) ** 2])
+    moved = np.concatenate([counts[0] * wave, counts[1] * wave])
+    noise = DenseNoise(0.04 * np.outer(moved, moved) + np.diag(counts.ravel()), is_smoothed=True)
+    for cliffs in (0.0, 1.0):
+        doubts = Doubts(cliffs, 1.0, np.zeros(40))
+        histogram = ScoreHistogram(edges, counts, noise, doubts=doubts)
+        allowed, found = crossing(histogram, 1, 0.8), specificity_at_recall(histogram, 0.8)
+        assert allowed is not None
+        assert allowed.is_long
+        amid = 1.0 - 0.5 * (allowed.low + allowed.high)
+        assert (found.value == pytest.approx(amid, abs=1e-9)) == (cliffs == 0.0)
+        interval = found.interval(population=False)
+        assert interval.low <= 1.0 - allowed.high + 1e-9
+        assert interval.high >= 1.0 - allowed.low - 1e-9
+
+
+def test_a_tied_cell_beside_others_may_hold_two_scores() -> None:
+    """Of forty scores two share a cell, and nine tenths of the positives end between them."""
+    near = np.array([0.02450149, 0.02501664, 0.02518436])
+    others = np.linspace(0.1, 0.9, 17)
+    scores = np.concatenate([np.repeat(near, [2000, 9000, 8000]), np.repeat(others, 1000)])
+    labels = np.zeros(len(scores), np.int64)
+    for start, positives in ((0, 60), (2000, 100), (11_000, 150)):
+        labels[start : start + positives] = 1
+    labels[np.arange(19_000, len(scores), 10)] = 1
+    h = ScoreHistogram.from_scores(labels, scores, grid=Grid.uniform(2000))
+    exact = oracles.specificity_at_recall(Table(labels, scores), 0.9)
+    found = specificity_at_recall(h, 0.9)
+    assert abs(found.value - exact) > 0.1
+    assert exact in found.interval(population=False)
+    # Apart from each other, each is in a cell of its own.
+    apart = scores.copy()
+    apart[:19_000] = np.repeat([0.0245, 0.04, 0.06], [2000, 9000, 8000])
+    alone = specificity_at_recall(
+        ScoreHistogram.from_scores(labels, apart, grid=Grid.uniform(2000)), 0.9
+    )
+    assert alone.binning_sd < 1e-9

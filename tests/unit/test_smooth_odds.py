@@ -200,9 +200,9 @@ def two_scores(seed: int) -> tuple[Assessment, float]:
     generator = np.random.default_rng(0)
     scores = generator.choice([0.002, 0.6], 120_000, p=[0.97, 0.03])
     labels = generator.random(120_000) < scores
-    asked = {"privacy": "local", "epsilon": 5, "thresholds": [0.002, 0.1, 0.5]}
-    found = fedassay.simulate(labels, scores, seed=seed, **asked)
-    assert isinstance(found, Assessment)
+    found = fedassay.simulate(
+        labels, scores, privacy="local", epsilon=5, thresholds=[0.002, 0.1, 0.5], seed=seed
+    )
     return found, float(labels.mean())
 
 
