@@ -6,7 +6,7 @@ from math import sqrt
 import numpy as np
 
 from fedassay.examples import FloatArray
-from fedassay.histogram import ScoreHistogram
+from fedassay.histogram import AT_THE_END, ScoreHistogram
 from fedassay.interpolation import cubic
 from fedassay.metrics.confusion import Confusion, confusion
 from fedassay.metrics.delta_method import sampling_variance
@@ -67,8 +67,11 @@ def cutoff(
 
 
 def _is_tied(histogram: ScoreHistogram, labels: FloatArray, bucket: int) -> bool:
-    """Whether most of a bucket is one score; next to 0 and 1 scores crowd without being one."""
-    if bucket in (0, histogram.buckets - 1):
+    """Whether most of a bucket is one score; next to 0 and 1 scores crowd without being one.
+
+    Unless the bucket is so narrow that all are 0, or 1.
+    """
+    if bucket in (0, histogram.buckets - 1) and histogram.widths[bucket] > AT_THE_END:
         return False
     tied = float(labels @ histogram.ties[:, bucket])
     return tied > 0.5 * float(labels @ histogram.counts[:, bucket])
