@@ -177,3 +177,17 @@ def test_ties_at_the_very_top_have_no_order_that_noise_could_hide() -> None:
             spread = float(np.std([each.value for each in found]))
             assert widths[len(edges)] < 2 * 1.96 * 1.5 * spread
     assert widths[len(wide)] > 3.0 * widths[len(narrow)]
+
+
+def test_of_rare_events_the_highest_cell_with_anybody_in_it_has_nobody_beside() -> None:
+    """All scores lie below 0.2; cells above are published, and empty: nobody tells who comes first.
+
+    The highest 38 positives may come before all of 282 negatives, or be mixed with them.
+    """
+    counts = np.array([[9000.0, 1009.0, 520.0, 282.0], [10.0, 16.0, 20.0, 38.0]])
+    edges = np.array([0.0, 0.002, 0.003, 0.005, 0.2])
+    alone = ScoreHistogram(np.append(edges[:-1], 1.0), counts)
+    empty = ScoreHistogram(np.append(edges, [0.5, 1.0]), np.pad(counts, ((0, 0), (0, 2))))
+    wide, found = (metrics.average_precision(each) for each in (alone, empty))
+    assert found.value == pytest.approx(wide.value, abs=0.02)
+    assert found.binning_sd == pytest.approx(wide.binning_sd, rel=0.1)

@@ -319,3 +319,19 @@ def test_a_tied_cell_beside_others_may_hold_two_scores() -> None:
         ScoreHistogram.from_scores(labels, apart, grid=Grid.uniform(2000)), 0.9
     )
     assert alone.binning_sd < 1e-9
+
+
+@pytest.mark.parametrize("flipped", [0.05, 0.2])
+def test_a_classifier_that_says_0_or_1_has_no_threshold_between(flipped: float) -> None:
+    """It flags all, those with 1, or nobody; noise and exact counts say which reaches the goal."""
+    generator = np.random.default_rng(4)
+    labels = (generator.random(20_000) < 0.1).astype(np.int64)
+    scores = np.abs(labels - (generator.random(20_000) < flipped)).astype(float)
+    exact = ScoreHistogram.from_scores(
+        labels, scores, grid=Grid.explicit([0.0, 0.5, 1.0]).with_ends()
+    )
+    noisy = replace(exact, noise=DenseNoise(4.0 * np.eye(2 * exact.buckets)))
+    for rate, of_rows in BOTH:
+        truth = of_rows(Table(labels, scores), 0.9)
+        for histogram in (exact, noisy):
+            assert rate(histogram, 0.9).value == pytest.approx(truth, abs=1e-6)

@@ -110,13 +110,14 @@ def _binning_sd(
     openness = spans(histogram).openness
     # Precisions are steepest at the top: there even a smooth curve leaves all of its room open,
     # unless it is read apart, for the noise.
-    at_the_top = openness[-1] if histogram.noise.is_zero else 0.0
+    top = _highest(histogram)
     # Where scores are tied, those of a bucket are a few values: all of the room is open.
-    share = np.append(openness[:-1] ** (2.0 - lattice(histogram).share), at_the_top)
+    share = openness ** (2.0 - lattice(histogram).share)
+    share[top] = openness[top] if histogram.noise.is_zero else 0.0
     possible = loose * furthest * share
     if histogram.noise.is_zero:
         # Few counts may hide that positives come first up there.
-        possible[-1] = max(possible[-1], loose[-1] * _first_at_the_top(histogram, above))
+        possible[top] = max(possible[top], loose[top] * _first_at_the_top(histogram, above))
     # Of few buckets even likeness says little: a part of the most that there can be.
     most = weighted_sum(loose, furthest)
     few = most * most / (3.0 * histogram.total_positives)
@@ -127,11 +128,23 @@ def _binning_sd(
 
 def _first_at_the_top(histogram: ScoreHistogram, above: FloatArray) -> float:
     """How much larger the highest positives' mean precision may be, each."""
-    n, p = float(histogram.negatives[-1]), float(histogram.positives[-1])
+    top = _highest(histogram)
+    n, p = float(histogram.negatives[top]), float(histogram.positives[top])
     if n <= 0.0 or p <= 0.0:
         return 0.0
     steeper = mean_precision(p, n, max(1.0 - open_top(histogram), LEAST_POWER))
-    return float(min(max(steeper - p / (p + n), 0.0), above[-1]))
+    return float(min(max(steeper - p / (p + n), 0.0), above[top]))
+
+
+def _highest(histogram: ScoreHistogram) -> int:
+    """The bucket of the highest scores: of exact counts the last that anybody is in.
+
+    Cells that nobody is in are published like others, and scores of rare events end far below 1.
+    """
+    if not histogram.noise.is_zero:
+        return histogram.buckets - 1
+    filled = np.flatnonzero((histogram.counts > 0.0).any(axis=0))
+    return int(filled[-1]) if len(filled) else histogram.buckets - 1
 
 
 def _inside_fine(histogram: ScoreHistogram) -> tuple[float, float]:
