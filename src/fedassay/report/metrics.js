@@ -132,14 +132,24 @@ const fedassayMetrics = (() => {
     if (spread[0] === 0 && spread[1] === 0) return 0;
     const lucky = at.chance.map((sd, label) => (sd > 0 ? sd / Math.max(spread[label], sd) : 0));
     const open = spread.map((sd, label) => sd * Math.sqrt(1 - lucky[label] * lucky[label]));
-    const each = [[spread[0], 0], [0, spread[1]], open].map((way) =>
+    const ways = [[spread[0], 0], [0, spread[1]], open];
+    if (holdsMost(at)) ways.push([open[0], -open[1]]);
+    const each = ways.map((way) =>
       Math.max(
         Math.abs(dot(way, moves)),
         ...[-1, 1].map((side) => moved(at, value, way.map((sd) => side * sd))),
       ),
     );
-    const apart = Math.hypot(each[0], each[1]);
-    return Math.max(apart, Math.hypot(each[2], lucky[0] * each[0], lucky[1] * each[1]));
+    const luck = Math.hypot(lucky[0] * each[0], lucky[1] * each[1]);
+    const together = each.slice(2).map((moved) => Math.hypot(moved, luck));
+    return Math.max(Math.hypot(each[0], each[1]), ...together);
+  }
+
+  // Whether most of both classes are in the threshold's bucket: it may part them there.
+  function holdsMost(at) {
+    const [tp, fp, fn, tn] = at.counts;
+    const inside = at.highest.map((high, label) => high - at.lowest[label]);
+    return inside[0] > MOST * (fp + tn) && inside[1] > MOST * (tp + fn);
   }
 
   // What n p (1 - p) lacks where a count is small: from the ends of Wilson's interval.
