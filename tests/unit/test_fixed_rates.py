@@ -263,13 +263,18 @@ def test_in_a_lump_that_is_likely_a_rate_may_be_that_at_either_end(lumps: float)
 
 
 def test_a_class_that_hardly_stands_clear_has_all_cutoffs_that_let_it_answer() -> None:
-    """At five deviations of its noise only surveys answer that noise lifted: it reaches further."""
+    """At five deviations of its noise only surveys answer that noise lifted: it reaches further.
+
+    Of smoothed counts, that is, which may fall off a cliff.
+    """
+    doubts = Doubts(1.0, 1.0, np.zeros(40))
     edges, place = np.arange(41) / 40, np.arange(40)
     positives = 30.0 * np.exp(-0.5 * ((place - 26.0) / 5.0) ** 2)
     counts = np.stack([np.linspace(900.0, 100.0, 40), positives])
     for stands, reaches_further in ((5.0, True), (12.0, False)):
         sd = positives.sum() / stands / np.sqrt(40)
-        histogram = ScoreHistogram(edges, counts, DenseNoise(sd**2 * np.eye(80)))
+        noise = DenseNoise(sd**2 * np.eye(80), is_smoothed=True)
+        histogram = ScoreHistogram(edges, counts, noise, doubts=doubts)
         usual, lifted = crossing(histogram, 1, 0.5), crossing(histogram, 1, 0.5, reach=3.0)
         assert usual is not None
         assert lifted is not None

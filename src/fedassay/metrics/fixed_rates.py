@@ -135,11 +135,14 @@ def _rate(histogram: ScoreHistogram, *, fixed: int, share: float) -> Estimate:
         return too_coarse(above, _RATES[other], furthest)
     # What a bucket does not hide cannot be wrong.
     above = as_far_as_possible(above)
-    reach = _reach(histogram, fixed)
-    allowed = crossing(histogram, fixed, share, reach=reach) if above.noise_sd > 0.0 else None
+    allowed = crossing(histogram, fixed, share) if above.noise_sd > 0.0 else None
     if allowed is not None and allowed.is_long:
         if allowed.apart > _WIDEST:
             return _why_anywhere(fixed, share, allowed.low, allowed.high)
+        if histogram.doubts is not None:
+            # Counts of a curve lean: a class that noise lifted clear takes its cutoff along.
+            reach = _reach(histogram, fixed)
+            allowed = crossing(histogram, fixed, share, reach=reach) or allowed
         above = _over_all(above, allowed, histogram.doubts)
     low, high = (min(max(end, 0.0), 1.0) for end in above.interval(population=False))
     if high - low > _EVERYTHING and above.noise_sd > 0.0:

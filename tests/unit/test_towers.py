@@ -4,7 +4,7 @@ import numpy as np
 
 from fedassay import ScoreHistogram
 from fedassay.noise import DenseNoise
-from fedassay.two_steps import is_lumpy, towers_of
+from fedassay.towers import is_lumpy, towers_of
 
 
 def test_a_leaf_that_towers_clear_of_its_noise_is_a_tower() -> None:
