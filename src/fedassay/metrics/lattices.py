@@ -154,8 +154,8 @@ def unseen_rounding(histogram: ScoreHistogram) -> float:
 def lone_heaps(histogram: ScoreHistogram) -> FloatArray:
     """Rows of inner buckets, label x bucket, that the denser neighbour's density does not explain.
 
-    In a bucket that both classes tower in, by more than chance and noise make, these may have one
-    score, and that may be a round one, as edges are, or the very threshold that was asked for.
+    In a bucket that towers by more than chance and noise make, these may have one score, and that
+    may be a round one, as edges are, or the very threshold that was asked for.
 
     >>> lone_heaps(ScoreHistogram(np.arange(4) / 3, np.array([[9.0, 99.0, 9.0]] * 2))).tolist()
     [[0.0, 90.0, 0.0], [0.0, 90.0, 0.0]]

@@ -278,14 +278,12 @@ def _hides_ends(pilot: Pilot) -> bool:
     A row there that is wrong costs 36 nats; as many as a deviation of the first survey's noise are
     to cost a hundredth of one over all rows at most. Where answers are random cells cost more.
     """
-    first, total = pilot.survey, pilot.histogram.total
+    first, heard = pilot.survey, pilot.reports
     if first.is_local:
         return False
-    law = first.mechanisms[-1].law()
-    variance = level_variance(
-        law, clients=total, reports=int(pilot.reports), counts=np.zeros(1), sampled=False
-    )
-    return -log(EPS) * sqrt(float(variance.max())) > _HIDDEN * total
+    law, nobody = first.mechanisms[-1].law(), np.zeros(1)
+    variance = level_variance(law, clients=heard, reports=heard, counts=nobody, sampled=False)
+    return -log(EPS) * sqrt(float(variance[0])) > _HIDDEN * pilot.histogram.total
 
 
 def _weights(pilot: Pilot, cuts: PerLabel, room: float) -> PerLabel:
