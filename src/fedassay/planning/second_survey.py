@@ -37,7 +37,7 @@ _USUAL_CELLS, _USUAL_LOCAL_CELLS = 48, 4
 # From this epsilon on more cells cost little: nearly all answers are true.
 _CLEAR_ANSWERS = 4
 _MOST_CUTS = 500
-_HIDDEN = 0.01
+_HIDDEN = 0.02
 
 
 def second_survey(
@@ -276,7 +276,7 @@ def _hides_ends(pilot: Pilot) -> bool:
     """Whether noise may hide so many at exactly 0 or 1 that log loss would miss them.
 
     A row there that is wrong costs 36 nats; as many as a deviation of the first survey's noise are
-    to cost a hundredth of one over all rows at most. Where answers are random cells cost more.
+    to cost a fiftieth of one over all rows at most. Where answers are random cells cost more.
     """
     first, heard = pilot.survey, pilot.reports
     if first.is_local:
