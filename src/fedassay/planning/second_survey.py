@@ -38,6 +38,7 @@ _USUAL_CELLS, _USUAL_LOCAL_CELLS = 48, 4
 _CLEAR_ANSWERS = 4
 _MOST_CUTS = 500
 _HIDDEN = 0.02
+_FEW_ROWS = 4
 
 
 def second_survey(
@@ -276,10 +277,14 @@ def _hides_ends(pilot: Pilot) -> bool:
     """Whether noise may hide so many at exactly 0 or 1 that log loss would miss them.
 
     A row there that is wrong costs 36 nats; as many as a deviation of the first survey's noise are
-    to cost a fiftieth of one over all rows at most. Where answers are random cells cost more.
+    to cost a fiftieth of one over all rows at most. Where answers are random cells cost more; and
+    where a counter alone errs by more than a few rows, slopes would rest on noise.
     """
     first, heard = pilot.survey, pilot.reports
-    if first.is_local:
+    step = first.step
+    if first.is_local or not isinstance(step, FirstOfTwo):
+        return False
+    if sqrt(2.0) * first.unit.sensitivity > _FEW_ROWS * step.total_epsilon:
         return False
     law, nobody = first.mechanisms[-1].law(), np.zeros(1)
     variance = level_variance(law, clients=heard, reports=heard, counts=nobody, sampled=False)
