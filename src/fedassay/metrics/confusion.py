@@ -133,17 +133,19 @@ def _with_few(at: Confusion, counters: Confusion) -> Confusion:
     """
     doubts = at.histogram.doubts
     part = 1.0 if doubts is None else part_of_error(doubts.cliffs)
-    into, out_of, rise = np.eye(4), np.eye(4), np.ones(4)
+    noise = at.noise.copy()
     for sides in ((0, 2), (1, 3)):
         few, many = sorted(sides, key=lambda side: at.counts[side])
         own, by_counters = (sqrt(max(float(each.noise[few, few]), 0.0)) for each in (at, counters))
+        if not 0.0 < own < by_counters:
+            continue
         reach = min(REACH * own / max(at.counts[few], _FEWEST), _FURTHEST)
-        if 0.0 < own < by_counters:
-            rise[few] += part * (min(expm1(reach) / reach, by_counters / own) - 1.0)
-        # The many are all of the class less the few.
-        into[many, few], out_of[many, few] = 1.0, -1.0
-    way = out_of @ np.diag(rise) @ into
-    return replace(at, noise=way @ at.noise @ way.T)
+        rise = 1.0 + part * (min(expm1(reach) / reach, by_counters / own) - 1.0)
+        # Who is more on one side is fewer on the other: how many there are in all stays as it was.
+        crossing = np.zeros(4)
+        crossing[few], crossing[many] = 1.0, -1.0
+        noise += (rise * rise - 1.0) * own * own * np.outer(crossing, crossing)
+    return replace(at, noise=noise)
 
 
 def _hidden_by_cell(at: Confusion) -> Confusion:
