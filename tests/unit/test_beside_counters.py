@@ -59,6 +59,15 @@ def test_a_curve_that_claims_no_less_noise_says_nothing() -> None:
     assert found.noise.tolist() == COUNTERS.tolist()
 
 
+def test_a_number_of_all_that_is_known_stays_and_is_no_direction() -> None:
+    apart = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    counters = Reading(np.array([800.0, 200.0]), 400.0 * apart)
+    found = beside_counters(Reading(np.array([770.0, 230.0]), 100.0 * apart), counters)
+    # 30 are as far as chance takes a curve that errs by 10 from counters that err by 20.
+    assert found.counts.tolist() == pytest.approx([774.0, 226.0], abs=1.0)
+    assert found.noise.sum() == pytest.approx(0.0, abs=1e-6)
+
+
 def smoothed(counts: np.ndarray, counted: np.ndarray) -> ScoreHistogram:
     """Four leaves, two cells: a curve that is sure of itself, and counters."""
     edges = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
@@ -75,7 +84,9 @@ def test_at_a_cut_counters_outvote_a_curve_that_they_contradict() -> None:
     tp, fp, fn, tn = confusion(histogram, 0.5).counts
     assert abs(tp - 500.0) < 20.0
     assert abs(fp - 2500.0) < 20.0
-    assert (tp + fn, fp + tn) == pytest.approx((1500.0, 9000.0))
+    # What the curve had too many of above is not below instead.
+    assert abs(fn - 500.0) < 20.0
+    assert abs(tn - 6500.0) < 20.0
     assert 37.0 < confusion(histogram, 0.5).noise_sd((1.0, 1.0, 0.0, 0.0)) < 1.01 * 30 * 2**0.5
 
 

@@ -22,11 +22,6 @@ from fedassay.noise import is_smoothed
 ConfusionCounts = tuple[float, float, float, float]
 
 _FEWEST, _FURTHEST = 1e-9, 30.0
-# Positives and negatives in all, from the four counts; and these from those above and in all.
-_TOTALS = np.array([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]])
-_FROM_TOTALS = np.array(
-    [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [-1.0, 0.0, 1.0, 0.0], [0.0, -1.0, 0.0, 1.0]]
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,28 +93,15 @@ def confusion(histogram: ScoreHistogram, threshold: float) -> Confusion:
 
 
 def _beside_counters(at: Confusion, counted: ScoreHistogram) -> Confusion:
-    """The same at a cut of the second survey, where counters tell without any curve, too.
-
-    How many of a class there are in all is left to the curve.
-    """
+    """The same at a cut of the second survey, where counters tell without any curve, too."""
     raw = _interpolated(counted, at.threshold)
     at = _with_few(at, raw)
-    tp, fp, fn, tn = at.counts
     joined = beside_counters(
-        Reading(np.array(at.counts[:2]), at.noise[:2, :2]),
-        Reading(np.array(raw.counts[:2]), raw.noise[:2, :2]),
+        Reading(np.array(at.counts), at.noise), Reading(np.array(raw.counts), raw.noise)
     )
-    above_p, above_n = joined.counts.tolist()
-    # What counters say differs from the curve by noise that the curve does not have.
-    into_totals = _TOTALS @ at.noise
-    total_with_above, of_totals = into_totals[:, :2], into_totals @ _TOTALS.T
-    whole = np.block([[joined.noise, total_with_above.T], [total_with_above, of_totals]])
+    tp, fp, fn, tn = joined.counts.tolist()
     return replace(
-        at,
-        counts=(above_p, above_n, tp + fn - above_p, fp + tn - above_n),
-        lowest=(above_n, above_p),
-        highest=(above_n, above_p),
-        noise=_FROM_TOTALS @ whole @ _FROM_TOTALS.T,
+        at, counts=(tp, fp, fn, tn), lowest=(fp, tp), highest=(fp, tp), noise=joined.noise
     )
 
 
