@@ -14,17 +14,12 @@ from fedassay.grid import Grid
 from fedassay.interpolation import cubic, monotone_slopes, nearest_rising
 from fedassay.noise import NoiseModel, NoNoise, is_smoothed, merged
 from fedassay.presentation import html_text
+from fedassay.ties import AT_THE_END, but_far_flung, far_flung_in, spikes_of, ties_of
 
 _ROUNDING = 1.0 + 1e-12
-_NARROW = 2.0**-10
+_NARROW, _FAR = 2.0**-10, 16.0
 _SMALL_PART = 2.0**-4
 _AT_AN_END = 1e-9
-AT_THE_END = 2.0**-30
-"""An end bucket as narrow as this holds one score, 0 or 1: beside it no density is its like."""
-# Of scores that lie evenly, so few would be in a bucket that any two of them are tied.
-_NOBODY = 0.01
-FEWEST_TIED = 8.0
-"""So many in a narrow bucket, and hardly any beside it, are no chance."""
 # Counts per width stay finite for edges as close as 1e-310.
 _NARROWEST = 2.0**-900
 
@@ -213,13 +208,38 @@ class ScoreHistogram:
         return is_narrow
 
     @cached_property
+    def is_far_flung(self) -> npt.NDArray[np.bool_]:
+        """Which buckets hold scores as good as 0 or 1 that are orders of magnitude apart.
+
+        To a density they are narrow, and to log-odds as wide as all others together.
+
+        >>> edges = np.array([0.0, 2.0**-52, 2.0**-40, 0.5, 1.0])
+        >>> ScoreHistogram(edges, np.ones((2, 4))).is_far_flung.tolist()
+        [False, True, False, False]
+        """
+        low, high = self.edges[:-1], self.edges[1:]
+        ends = [(low, high), (1.0 - high, 1.0 - low)]
+        return np.logical_or(
+            *((near > 0.0) & (near * _FAR < far) & (far <= AT_THE_END) for near, far in ends)
+        )
+
+    @cached_property
     def ties(self) -> FloatArray:
         """Spikes in buckets too narrow for anything but one score, label x bucket.
 
         Fewer than eight of a class may have met by chance, unless rows are so few that nobody else
         would be there.
         """
-        return ties_of(self.spikes, self.total * self.widths, self.is_narrow)
+        ties = ties_of(self.spikes, self.total * self.widths, self.is_narrow)
+        return but_far_flung(ties, self.counts, self.edges)
+
+    @cached_property
+    def far_flung(self) -> FloatArray:
+        """The part of the first and of the last bucket's rows that are not at 0 and 1 themselves.
+
+        `far_flung_in` says how that is known.
+        """
+        return far_flung_in(self.counts, self.edges)
 
     def below(self, threshold: float) -> tuple[FloatArray, int, float]:
         """Interpolated counts at or below a threshold, its bucket, and how far into it.
@@ -353,28 +373,6 @@ class ScoreHistogram:
             by_width = np.searchsorted(self.edges, furthest, side="right") - 1
             kept.append(max(here + 1, int(min(by_depth, by_width))))
         return self.merge(np.array(kept))
-
-
-def spikes_of(counts: FloatArray, widths: FloatArray) -> FloatArray:
-    """The spikes of one histogram or of several on the same edges, ... x bucket.
-
-    >>> spikes_of(np.array([[1.0, 9.0, 1.0]]), np.ones(3)).tolist()
-    [[0.0, 7.0, 0.0]]
-    """
-    padded = np.zeros((*counts.shape[:-1], counts.shape[-1] + 2))
-    padded[..., 1:-1] = np.maximum(counts, 0.0) / widths
-    expected = 2.0 * np.maximum(padded[..., :-2], padded[..., 2:]) * widths
-    return np.maximum(counts - expected, 0.0)
-
-
-def ties_of(spikes: FloatArray, evenly: FloatArray, is_narrow: npt.NDArray[np.bool_]) -> FloatArray:
-    """Those spikes, ... x bucket, that are ties; `evenly` many rows would be in each if all were.
-
-    >>> ties_of(np.array([7.0, 9.0, 9.0]), np.ones(3), np.array([True, True, False])).tolist()
-    [0.0, 9.0, 0.0]
-    """
-    least = np.where(evenly < _NOBODY, 1.0, FEWEST_TIED)
-    return np.where(is_narrow & (spikes >= least), spikes, 0.0)
 
 
 def require_histogram(histogram: object) -> None:

@@ -113,6 +113,7 @@ def _binning_sd(
     top = _highest(histogram)
     # Where scores are tied, those of a bucket are a few values: all of the room is open.
     share = openness ** (2.0 - lattice(histogram).share)
+    share[histogram.is_far_flung] = 1.0
     share[top] = openness[top] if histogram.noise.is_zero else 0.0
     possible = loose * furthest * share
     if histogram.noise.is_zero:

@@ -13,10 +13,11 @@ import numpy as np
 
 from fedassay.estimate import REACH
 from fedassay.examples import FloatArray
-from fedassay.histogram import FEWEST_TIED, ScoreHistogram
+from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.copies import COPIES
 from fedassay.metrics.lattices import lattice
 from fedassay.metrics.range_noise import CLEAR, FEW, cell_noise_sd, range_noise
+from fedassay.ties import FEWEST_TIED
 
 _MOST_TIMES = 1e100  # so much wider than a neighbour of hardly any width, squared, is a number
 _LUMP = 0.5

@@ -18,7 +18,7 @@ import numpy as np
 from fedassay.estimate import NotEnoughData
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
-from fedassay.metrics.copies import COPIES
+from fedassay.metrics.copies import copies_of
 from fedassay.metrics.crowding import crowded_sums
 from fedassay.metrics.delta_method import CLEAR_OF_NOISE, why_one_class
 from fedassay.metrics.log_odds import PiecedHistogram, in_pieces
@@ -155,7 +155,7 @@ class CalibrationCurve:
         A row elsewhere has another score, and counts otherwise for the nodes on either side.
         """
         histogram = self.histogram
-        loose = COPIES * np.maximum(histogram.counts, 0.0) + histogram.spikes**2
+        loose = copies_of(histogram) * np.maximum(histogram.counts, 0.0) + histogram.spikes**2
         within = [
             (loose * each).reshape(len(each), -1) @ each.reshape(len(each), -1).T / 6.0
             for each in self._over_halves

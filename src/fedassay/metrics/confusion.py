@@ -13,7 +13,7 @@ from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram, require_histogram
 from fedassay.metrics.below import possible_below, possible_lumps
 from fedassay.metrics.beside_counters import Reading, beside_counters
-from fedassay.metrics.copies import COPIES
+from fedassay.metrics.copies import copies_of
 from fedassay.metrics.crowding import crowded_below
 from fedassay.metrics.spans import clear_spikes
 from fedassay.noise import is_smoothed
@@ -221,7 +221,7 @@ def _chance(histogram: ScoreHistogram, bucket: int, part: float, shares: FloatAr
         chance = chance + counts[:, bucket - 1] * (1.0 - shares[:, bucket - 1]) ** 2
     if bucket + 1 < histogram.buckets:
         chance = chance + counts[:, bucket + 1] * shares[:, bucket + 1] ** 2
-    return np.sqrt(COPIES * chance)
+    return np.sqrt(copies_of(histogram)[:, 0] * chance)
 
 
 def _open(histogram: ScoreHistogram, bucket: int, part: float, below: FloatArray) -> FloatArray:

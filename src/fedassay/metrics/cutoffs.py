@@ -6,10 +6,11 @@ from math import sqrt
 import numpy as np
 
 from fedassay.examples import FloatArray
-from fedassay.histogram import AT_THE_END, ScoreHistogram
+from fedassay.histogram import ScoreHistogram
 from fedassay.interpolation import cubic
 from fedassay.metrics.confusion import Confusion, confusion
 from fedassay.metrics.delta_method import sampling_variance
+from fedassay.ties import AT_THE_END
 
 _HALVINGS = 60
 _ROUNDING = 1e-9

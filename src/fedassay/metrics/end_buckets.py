@@ -12,11 +12,12 @@ from math import hypot, log, log1p, sqrt
 import numpy as np
 
 from fedassay.examples import FloatArray
-from fedassay.histogram import AT_THE_END, ScoreHistogram
+from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.heaps import heaped_share
 from fedassay.metrics.log_odds import EPS
 from fedassay.metrics.range_noise import CLEAR, range_noise
 from fedassay.noise import is_smoothed
+from fedassay.ties import AT_THE_END
 
 # Scores of 1e-13 are not impossible, only rare beside exact zeros.
 _UNLIKE_ZERO = 0.125
@@ -51,7 +52,8 @@ def end_loss(histogram: ScoreHistogram, label: int) -> EndLoss:
     out towards the end. Where little is known of its own, all may lie at the inner edge; where
     the other class is seen in the bucket and not beyond it, or its own is heaped there
     (`metrics.heaps`), at the very end. A class that is mostly by itself there speaks for itself.
-    A bucket as narrow as 2^-30 holds nothing else.
+    A bucket as narrow as 2^-30 holds nothing else, unless scores come to it in steps of so many
+    times (`far_flung`): then these are anywhere from its edge on, by their logarithms.
 
     >>> flat = ScoreHistogram(np.arange(9) / 8, np.full((2, 8), 1000.0))
     >>> end = end_loss(flat, 1)
@@ -65,7 +67,9 @@ def end_loss(histogram: ScoreHistogram, label: int) -> EndLoss:
     end = float(histogram.edges[1] if label else 1.0 - histogram.edges[-2])
     slopes, most = np.zeros(histogram.buckets), -log(EPS)
     if end <= AT_THE_END:
-        return EndLoss(most, (most + log(max(end, EPS))) * _UNLIKE_ZERO, slopes)
+        reach = most + log(max(end, EPS))
+        flung = 0.5 * float(histogram.far_flung[1 - label]) * reach
+        return EndLoss(most - flung, max(reach * _UNLIKE_ZERO, flung), slopes)
     even = min(1.0 - log(end), most)
     # A power tells how a class thins out over a wide range, and a crowd only close to the end.
     own = _tail(histogram, label, at=1 - label, apart=min(_APART, end**-_EVENLY))

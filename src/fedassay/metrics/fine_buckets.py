@@ -6,8 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fedassay.examples import FloatArray, IntArray
-from fedassay.histogram import FEWEST_TIED, ScoreHistogram
+from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.spans import clear_spikes
+from fedassay.ties import FEWEST_TIED
 
 # The density at a bucket is that of so many on either side of it.
 _BESIDE = 8

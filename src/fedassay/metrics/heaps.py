@@ -9,8 +9,9 @@ known of its distance from the end.
 
 import numpy as np
 
-from fedassay.histogram import AT_THE_END, FEWEST_TIED, ScoreHistogram
+from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.range_noise import CLEAR, range_noise
+from fedassay.ties import AT_THE_END, FEWEST_TIED
 
 _TOWERS = 1.0 / 3.0
 # So much of a class next to the end that it contradicts is no tail of it.

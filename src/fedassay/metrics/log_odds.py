@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from fedassay.examples import FloatArray
-from fedassay.histogram import AT_THE_END, ScoreHistogram
+from fedassay.histogram import ScoreHistogram
 from fedassay.interpolation import cubic
 from fedassay.metrics.copies import COPIES
 from fedassay.metrics.delta_method import gradient_of_buckets
@@ -18,6 +18,7 @@ from fedassay.metrics.lattices import lattice
 from fedassay.metrics.range_noise import range_noise
 from fedassay.metrics.spans import clear_spikes
 from fedassay.noise import is_smoothed
+from fedassay.ties import AT_THE_END
 
 EPS = float(np.finfo(np.float64).eps)
 PIECES = 8
@@ -77,10 +78,16 @@ class PiecedHistogram:
         odds: FloatArray = _mean_log(low, high) - _mean_log(1.0 - high, 1.0 - low)
         edges = self.histogram.edges
         if edges[0] == 0.0 and edges[1] <= AT_THE_END:
-            odds[0] = log_odds(edges[0])
+            odds[0] = self._at_end(0)
         if edges[-1] == 1.0 and 1.0 - edges[-2] <= AT_THE_END:
-            odds[-1] = log_odds(edges[-1])
+            odds[-1] = self._at_end(-1)
         return odds
+
+    def _at_end(self, place: int) -> float:
+        """The log-odds of 0 or 1, or the middle of these and the bucket's edge where rows go on."""
+        inner = self.histogram.edges[1 if place == 0 else -2]
+        exact, near = log_odds(np.array([self.histogram.edges[place], inner])).tolist()
+        return float(exact + 0.5 * self.histogram.far_flung[place] * (near - exact))
 
     @cached_property
     def ends(self) -> FloatArray:

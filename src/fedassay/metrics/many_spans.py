@@ -8,10 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from fedassay.examples import FloatArray, IntArray
-from fedassay.histogram import FEWEST_TIED, ScoreHistogram, spikes_of, ties_of
+from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.lattices import APART, LATTICE, has_room_for_one
 from fedassay.metrics.range_noise import FEW
 from fedassay.metrics.spans import exact_groups, openness_of_groups
+from fedassay.ties import FEWEST_TIED, but_far_flung, far_flung_in, spikes_of, ties_of
 
 _TINY = 1e-300
 
@@ -31,7 +32,8 @@ def spikes_and_ties(
     if len(histograms) == 1:
         return first.spikes[None], first.ties[None]
     spikes, totals = spikes_of(counts, first.widths), counts.sum(axis=2).sum(axis=1)
-    return spikes, ties_of(spikes, totals[:, None, None] * first.widths, first.is_narrow)
+    ties = ties_of(spikes, totals[:, None, None] * first.widths, first.is_narrow)
+    return spikes, but_far_flung(ties, counts, first.edges)
 
 
 def many_possible_pairs(
@@ -53,9 +55,11 @@ def many_possible_pairs(
     tied_elsewhere = np.clip(np.maximum(tied_elsewhere, share[:, None]), 0.0, 1.0)
     openness, loose = _openness(counts), counts - tied
     pairs = 0.5 * loose[:, 0] * loose[:, 1] * openness ** (3.0 - 2.0 * tied_elsewhere)
+    far_flung = far_flung_in(counts, on.edges)
     for end in (0, -1):
         clear = np.where(spikes[..., end] >= FEWEST_TIED, spikes[..., end], 0.0)
-        n, p = np.maximum(loose[..., end] - clear, 0.0).T
+        apart = far_flung[:, end, None] * counts[..., end]
+        n, p = np.maximum(loose[..., end] - clear, apart).T
         pairs[:, end] = np.maximum(pairs[:, end], 0.5 * n * p * openness[:, end])
     sums: FloatArray = pairs.sum(axis=1)
     return sums

@@ -10,7 +10,7 @@ import numpy as np
 from fedassay.estimate import FINER, REACH, Estimate, NotEnoughData, TooCoarse
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
-from fedassay.metrics.copies import COPIES
+from fedassay.metrics.copies import copies_of
 from fedassay.metrics.crowding import crowded_sums
 from fedassay.metrics.delta_method import counts_estimate
 from fedassay.metrics.lattices import lattice, lone_heaps, unseen_rounding
@@ -144,7 +144,7 @@ class Regression:
         between = (self.influence[index] - mean[..., None]) ** 2
         even = np.diff(self.pieced.cuts, axis=1)
         variance = ((within + between) * even).sum(axis=-1)
-        loose = float(((COPIES * counts + spikes**2) * variance).sum())
+        loose = float(((copies_of(self.histogram) * counts + spikes**2) * variance).sum())
         wide = self.pieced.doubt(self.influence[index])
         aligned = self._aligned(index)
         beside = crowded_sums(self.histogram, lambda s: self._moved(log_odds(s))[index], mean)

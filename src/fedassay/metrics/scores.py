@@ -11,7 +11,7 @@ from fedassay.estimate import REACH, Estimate, Shape, as_far_as_possible, unless
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram, require_histogram
 from fedassay.metrics.bootstrap import bias_and_spread, few_buckets
-from fedassay.metrics.copies import COPIES
+from fedassay.metrics.copies import copies_of
 from fedassay.metrics.crowding import crowded_sums
 from fedassay.metrics.delta_method import (
     counts_estimate,
@@ -263,12 +263,16 @@ def _mean_loss(
         return undefined
     over = loss.over(histogram.edges)
     contradicted = {(1, 0): end_loss(histogram, 1), (0, -1): end_loss(histogram, 0)} if ends else {}
+    # Scores that are orders of magnitude apart are no more likely even than their logarithms are.
+    far, beside = histogram.is_far_flung, 0.5 * (over.low + over.high) - over.mean
+    over.mean[:, far] += 0.5 * beside[:, far]
     for place, end in contradicted.items():
         over.mean[place] = end.likely
     even = float((counted * histogram.counts * over.mean).sum() / total)
     value, slopes, guessed = even, counted * over.mean, over.mean
     if histogram.smooth and histogram.buckets <= _FEW_BUCKETS:
         fine = loss.over(histogram.refined(_PARTS)[0]).mean.reshape(2, -1, _PARTS)
+        fine[:, far] = over.mean[:, far, None]
         for place, end in contradicted.items():
             fine[place] = end.likely
         parts = np.maximum(histogram.parts(_PARTS), 0.0)
@@ -286,9 +290,11 @@ def _mean_loss(
         slopes[1 - label] += of[label] * float(histogram.counts[label, bucket]) * end.slopes
     counts, noise_sd = counted * np.maximum(histogram.counts, 0.0), cell_noise_sd(histogram)
     # For even scores in a bucket -log varies by 1 at most, however far it reaches.
-    chance = COPIES * (counts * np.minimum((over.high - over.low) ** 2 / 12.0, 1.0)).sum()
+    varies = np.minimum((over.high - over.low) ** 2 / 12.0, 1.0)
+    chance = float((copies_of(histogram) * counts * varies).sum())
     spikes = (counted * clear_spikes(histogram) * np.minimum(over.high - over.low, 1.0)) ** 2 / 12.0
     crowded = counted * crowded_sums(histogram, loss.at, guessed)
+    crowded[:, far] = np.hypot(crowded, 0.5 * counts * beside)[:, far]
     for place in contradicted:
         crowded[place] = 0.0
     # Tied scores are often round, and so are edges: all may lie at the same side of their buckets.

@@ -13,10 +13,11 @@ import numpy as np
 
 from fedassay.estimate import REACH
 from fedassay.examples import FloatArray, IntArray
-from fedassay.histogram import FEWEST_TIED, ScoreHistogram
+from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.copies import DRAWN
 from fedassay.metrics.lattices import lattice
 from fedassay.metrics.range_noise import FEW, RangeNoise, cell_noise_sd, range_noise
+from fedassay.ties import FEWEST_TIED
 
 _CLEAR = 3.0
 _TINY = 1e-300
@@ -105,7 +106,7 @@ def possible_pairs(histogram: ScoreHistogram) -> float:
     second order while neighbours are alike. Where scores are tied elsewhere, those of a bucket
     are a few values rather than a cubic: then it is the triangle itself. So it is in the first and
     the last cell of exact sums, which have one neighbour and all octaves down to 0 or up to 1; but
-    for what towers there, which is a heap at the very end.
+    for what towers there, which is a heap at the very end unless it is far-flung.
 
     >>> even = ScoreHistogram(np.array([0.0, 0.5, 1.0]), np.full((2, 2), 100.0))
     >>> possible_pairs(even)
@@ -116,7 +117,8 @@ def possible_pairs(histogram: ScoreHistogram) -> float:
     pairs = 0.5 * each.loose[0] * each.loose[1] * part
     if histogram.noise.is_zero:
         ends = [0, -1]
-        n, p = np.maximum(each.loose - clear_spikes(histogram), 0.0)[:, ends]
+        apart = histogram.far_flung * np.maximum(histogram.counts, 0.0)[:, ends]
+        n, p = np.maximum((each.loose - clear_spikes(histogram))[:, ends], apart)
         pairs[ends] = np.maximum(pairs[ends], 0.5 * n * p * each.openness[ends])
     return float(pairs.sum())
 

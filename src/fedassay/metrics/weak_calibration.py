@@ -17,7 +17,7 @@ import numpy as np
 from fedassay.estimate import REACH, Estimate, NotEnoughData, Shape
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
-from fedassay.metrics.copies import COPIES
+from fedassay.metrics.copies import copies_of
 from fedassay.metrics.crowding import crowded_sums
 from fedassay.metrics.delta_method import (
     CLEAR_OF_NOISE,
@@ -134,7 +134,7 @@ def _oe_ratio(histogram: ScoreHistogram) -> Estimate:
     counts = np.maximum(histogram.counts, 0.0)
     bend = abs(expected - float((middle * histogram.counts).sum()))
     widths = np.diff(histogram.edges)
-    loose = float(((COPIES * counts + histogram.spikes**2) * widths**2).sum() / 12.0)
+    loose = float(((copies_of(histogram) * counts + histogram.spikes**2) * widths**2).sum() / 12.0)
     # Tied scores are often round, and so are edges: all may lie at the same side of their buckets.
     likely = float((lattice(histogram).likely(histogram) * widths / 2.0).sum())
     unseen = 0.5 * unseen_rounding(histogram) * float(counts.sum())
