@@ -191,3 +191,14 @@ def test_of_rare_events_the_highest_cell_with_anybody_in_it_has_nobody_beside() 
     wide, found = (metrics.average_precision(each) for each in (alone, empty))
     assert found.value == pytest.approx(wide.value, abs=0.02)
     assert found.binning_sd == pytest.approx(wide.binning_sd, rel=0.1)
+
+
+def test_few_cells_do_not_hide_the_highest_positives() -> None:
+    """Of 16 cells with a noise of 2 the highest are no longer one with a hundred negatives."""
+    few = [[1519, 896, 280, 128, 61, 45, 10, 4, 3, 1], [4, 22, 6, 7, 3, 0, 2, 2, 9, 9]]
+    counts = np.hstack([np.array(few, dtype=np.float64), np.zeros((2, 6))])
+    edges = np.array([0.0, 0.01, 0.05, 0.1, 0.17, 0.23, *np.linspace(0.3, 1.0, 11)])
+    exact = metrics.average_precision(ScoreHistogram(edges, counts))
+    noise = DenseNoise(4.0 * np.eye(32))
+    noisy = metrics.average_precision(ScoreHistogram(edges, counts, noise))
+    assert noisy.value == pytest.approx(exact.value, rel=0.25)

@@ -8,7 +8,7 @@ from fedassay.estimate import REACH, Estimate, unless_too_coarse
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram, require_histogram
 from fedassay.metrics.bootstrap import (
-    BEYOND_DOUBT,
+    beyond_doubt,
     bias_and_spread,
     clear_at_the_top,
     few_buckets,
@@ -23,7 +23,6 @@ from fedassay.metrics.delta_method import (
 from fedassay.metrics.fine_buckets import fine_buckets
 from fedassay.metrics.lattices import lattice
 from fedassay.metrics.nearer import beyond_cells
-from fedassay.metrics.range_noise import CLEAR
 from fedassay.metrics.spans import clear_spikes, open_top, spans
 from fedassay.metrics.top_bucket import LEAST_POWER, mean_precision, top_precision
 from fedassay.noise import is_smoothed
@@ -58,8 +57,9 @@ def _average_precision(histogram: ScoreHistogram) -> Estimate:
     bias = noise_sd = top_sd = 0.0
     if not histogram.noise.is_zero:
         histogram = histogram.by_cells()
-        finer = clear_at_the_top(histogram, CLEAR)
-        histogram = clear_at_the_top(histogram, BEYOND_DOUBT)
+        doubt = beyond_doubt(histogram.buckets)
+        finer = clear_at_the_top(histogram, doubt / 2.0)
+        histogram = clear_at_the_top(histogram, doubt)
         few = few_buckets(histogram)
         lifted = with_more_at_the_top(few)
         bias, noise_sd = bias_and_spread(few, _evenly_mixed, others=[lifted])
@@ -205,7 +205,7 @@ def _top_sd(histogram: ScoreHistogram, finer: ScoreHistogram) -> float:
     of_each = hypot(top.sd, possible / REACH, below)
     last_rows = np.maximum(histogram.counts[:, -1], _TINY)
     tied = min(float((histogram.ties[:, -1] / last_rows).min()), 1.0)
-    return hypot((1.0 - tied) * positives * of_each, (apart[0] - apart[1]) / 2.0)
+    return hypot((1.0 - tied) * positives * of_each, apart[0] - apart[1])
 
 
 def _evenly_mixed(counts: FloatArray) -> FloatArray:

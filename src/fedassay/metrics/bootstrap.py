@@ -19,9 +19,7 @@ from fedassay.noise import is_smoothed
 
 _PAIRS_OF_DRAWS = 100
 _MOST_BUCKETS = 48
-# Of many sums of noise one or another stands out by three deviations; none by six.
-BEYOND_DOUBT = 6.0
-_FEW = 16.0
+_FEW, _NEVER = 16.0, 6.0
 _TINY = 1e-300
 
 
@@ -100,6 +98,18 @@ def few_buckets(histogram: ScoreHistogram) -> ScoreHistogram:
     progress = (rate / np.maximum(rate[:, -1:], _TINY)).sum(axis=0)
     inner = np.searchsorted(progress, np.linspace(0.0, progress[-1], _MOST_BUCKETS + 1)[1:-1])
     return histogram.merge(np.unique(np.concatenate([[0], inner, [histogram.buckets]])))
+
+
+def beyond_doubt(buckets: int) -> float:
+    """By how many deviations highest scores stand out, where noise is in so many buckets.
+
+    Of many sums of noise one or another stands out by three deviations; none by six. Few buckets
+    are wide: each that is merged hides much, and noise has fewer chances.
+
+    >>> [beyond_doubt(buckets) for buckets in (16, 48, 300)]
+    [2.0, 6.0, 6.0]
+    """
+    return _NEVER * min(buckets / _MOST_BUCKETS, 1.0)
 
 
 def clear_at_the_top(histogram: ScoreHistogram, by: float) -> ScoreHistogram:
