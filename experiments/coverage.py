@@ -16,13 +16,14 @@ import numpy as np
 from experiments.coverage_page import coverage_page
 from experiments.crowded import (
     SITES,
-    SMALL,
     asked_thresholds,
     crowded_table,
+    is_small,
     quantile_thresholds,
     table_names,
 )
 from experiments.kept import keep, place, run_all, seed_of
+from experiments.odd_tables import odd_names
 from experiments.resampled import SortedRows, exact_metrics
 from experiments.trials import SETTINGS, Reader, Setting, small_settings
 from experiments.verdicts import ANSWERED, NOT_ENOUGH, TOO_COARSE, Trials
@@ -50,7 +51,7 @@ class Job(NamedTuple):
 
 def settings_of(table: str) -> tuple[Setting, ...]:
     """The settings that a table is tried in."""
-    return small_settings(SITES) if table in SMALL else SETTINGS
+    return small_settings(SITES) if is_small(table) else SETTINGS
 
 
 @lru_cache(maxsize=2)
@@ -110,7 +111,7 @@ def _columns(estimate: Estimate | None, truth: float, population: float) -> Floa
 def jobs(arguments: Namespace) -> Iterator[Job]:
     """Chunk by chunk, so that all tables are equally far at any time."""
     for chunk in range(-(-arguments.trials // _CHUNK)):
-        for table in _chosen(arguments.tables, table_names()):
+        for table in _chosen(arguments.tables, odd_names() if arguments.odd else table_names()):
             for setting in settings_of(table):
                 if not arguments.settings or setting.name in arguments.settings:
                     yield Job(table, setting, chunk)
@@ -149,6 +150,7 @@ def main() -> None:
     """Measure, and write the page."""
     parser = ArgumentParser(prog="python -m experiments.coverage", description=__doc__)
     parser.add_argument("--trials", type=int, default=TRIALS, help=f"default: {TRIALS}")
+    parser.add_argument("--odd", action="store_true", help="tables that nothing was made for")
     parser.add_argument("--tables", nargs="+", help="default: all")
     parser.add_argument("--settings", nargs="+", help="such as 'distributed 1'; default: all")
     parser.add_argument("--metrics", nargs="+", help="only these on the page; default: all")
@@ -180,6 +182,7 @@ def main() -> None:
         arguments.metrics,
         missing,
         newer if older else None,
+        odd=arguments.odd,
     )
     if arguments.page:
         arguments.page.write_text(text, encoding="utf-8")

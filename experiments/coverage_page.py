@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from math import isfinite, nan
+from typing import NamedTuple
 
 from experiments.crowded import SITES, SYNTHETIC_ROWS
+from experiments.odd_tables import HOSPITAL_ROWS, ODD_ROWS
 from experiments.page import markdown_table
 from experiments.verdicts import (
     AT_LEAST,
@@ -15,6 +17,31 @@ from experiments.verdicts import (
     all_cells,
 )
 
+
+class _About(NamedTuple):
+    """What differs between the page of the tables that are studied and that of odd ones."""
+
+    title: str
+    command: str
+    tables: str
+    rows: str
+
+
+_STUDIED = _About(
+    title="Coverage of 95 % intervals",
+    command="python -m experiments.coverage",
+    tables="",
+    rows=f"{SYNTHETIC_ROWS:,} rows",
+)
+_ODD = _About(
+    title="Coverage of 95 % intervals on odd tables",
+    command="python -m experiments.coverage --odd",
+    tables=(
+        "Tables that score in ways which [those of the other page](coverage.md) lack "
+        "(`experiments.odd_tables`), to find where intervals miss. "
+    ),
+    rows=f"{ODD_ROWS:,} rows, those of the hospitals {HOSPITAL_ROWS:,}",
+)
 _WHOSE = {"rows": "these rows", "population": "the population"}
 _LISTED = 60
 _SMALL = 1e-3
@@ -25,17 +52,24 @@ def coverage_page(
     metrics: list[str] | None = None,
     missing: Sequence[str] = (),
     newer: Sequence[str] | None = None,
+    *,
+    odd: bool = False,
 ) -> str:
     """The whole page, from whatever trials there are, and what there was no time for.
 
     `newer` are tables and settings measured with the present sources, if others are older.
     """
     cells = all_cells(found, metrics)
-    return "\n\n".join(_sections(found, cells, missing, newer)) + "\n"
+    about = _ODD if odd else _STUDIED
+    return "\n\n".join(_sections(about, found, cells, missing, newer)) + "\n"
 
 
 def _sections(
-    found: list[Trials], cells: list[Cell], missing: Sequence[str], newer: Sequence[str] | None
+    about: "_About",
+    found: list[Trials],
+    cells: list[Cell],
+    missing: Sequence[str],
+    newer: Sequence[str] | None,
 ) -> Iterator[str]:
     sizes = sorted({len(trials.values) for trials in found})
     trials = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
@@ -46,19 +80,20 @@ def _sections(
     below = [cell for cell in cells if cell.answers and cell.share < AT_LEAST]
     wider = [cell for cell in cells if cell.width > AT_MOST and cell.half_width > NEVER_WIDE]
     yield (
-        "# Coverage of 95 % intervals\n\n"
-        "Written by `python -m experiments.coverage`. "
-        f"{trials} trials of every table in every setting. A trial draws as many rows as the "
-        "table has from it, with replacement, asks them as the planner chooses by default (two "
-        "steps where those are chosen), and reads the named metrics, but for the distances of "
+        f"# {about.title}\n\n"
+        f"Written by `{about.command}`. "
+        f"{about.tables}{trials} trials of every table in every setting. "
+        "A trial draws as many rows as the table has from it, with replacement, "
+        "asks them as the planner chooses by default (two steps where those are chosen), "
+        "and reads the named metrics, but for the distances of "
         "the calibration curve (`ici`, `e50`, `e90`, `emax`): "
         "`interval(population=False)` is to hold the metric of the drawn rows, `interval()` that "
         "of the table. Both are computed from sorted rows. "
         "Thresholds are 0.1, 0.5 and quantiles "
         "of the table's scores, q50, q80 and q95, all asked for before; of made-up shapes only "
         "0.1 and 0.5 are, and the quantiles read nevertheless, in the middle of cells. Every "
-        f"row is a client, except for the small federations of {SITES} sites. Made-up tables have "
-        f"{SYNTHETIC_ROWS:,} rows.\n\n"
+        f"row is a client, except for the small federations of {SITES} sites. "
+        f"Made-up tables have {about.rows}.\n\n"
         f"- *Too low*: fewer intervals hold their value than {100 * AT_LEAST:g} % would by luck, "
         f"by a binomial test of each of {len(cells):,} cells at {FALSE_ALARMS:g} over their "
         f"number (Bonferroni): if all hold {100 * AT_LEAST:g} %, this page names any with a "

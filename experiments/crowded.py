@@ -6,7 +6,8 @@ from functools import lru_cache
 import numpy as np
 
 from experiments.data import SHARED, Scored, load, rows, thinned
-from fedassay.examples import Examples, FloatArray
+from experiments.odd_tables import ODD_HOSPITALS, labelled, odd_examples, odd_names
+from fedassay.examples import Examples
 
 SYNTHETIC_ROWS = 200_000
 RARE = (0.01, 0.005)
@@ -38,7 +39,9 @@ def rare_name(name: str, rate: float) -> str:
 
 @lru_cache(maxsize=4)
 def crowded_table(name: str) -> Scored:
-    """One of `table_names`."""
+    """One of `table_names`, or of `odd_names`."""
+    if name in odd_names():
+        return Scored(name, odd_examples(name))
     if name in _SHAPES:
         return Scored(name, _SHAPES[name](np.random.default_rng(17)))
     generator = np.random.default_rng(5)
@@ -83,7 +86,12 @@ def asked_thresholds(name: str, read_at: dict[str, float]) -> tuple[float, ...]:
 
 def is_asked(name: str, label: str) -> bool:
     """Whether a survey of a table is made for the threshold of that name."""
-    return name not in _SHAPES or not label.startswith("q")
+    return name not in (*_SHAPES, *odd_names()) or not label.startswith("q")
+
+
+def is_small(name: str) -> bool:
+    """Whether a table is one of a small federation."""
+    return name in SMALL or name in ODD_HOSPITALS
 
 
 @lru_cache(maxsize=1)
@@ -113,24 +121,20 @@ def _with_positives(
     )
 
 
-def _labelled(scores: FloatArray, rates: FloatArray, generator: np.random.Generator) -> Examples:
-    return Examples((generator.random(len(scores)) < rates).astype(np.int8), scores)
-
-
 def _spikes(generator: np.random.Generator) -> Examples:
     """A smooth mass, and two rows in five on five values."""
     scores = generator.beta(2.0, 5.0, SYNTHETIC_ROWS)
     tied = generator.random(SYNTHETIC_ROWS) < 0.4
     values = np.array([0.031, 0.117, 0.2, 0.373, 0.62])
     scores[tied] = generator.choice(values, int(tied.sum()), p=[0.3, 0.3, 0.2, 0.1, 0.1])
-    return _labelled(scores, 0.02 + 0.9 * scores, generator)
+    return labelled(scores, 0.02 + 0.9 * scores, generator)
 
 
 def _ten_values(generator: np.random.Generator) -> Examples:
     values = np.array([0.02, 0.05, 0.08, 0.13, 0.21, 0.34, 0.45, 0.55, 0.72, 0.91])
     shares = np.array([0.22, 0.18, 0.15, 0.12, 0.1, 0.08, 0.06, 0.04, 0.03, 0.02])
     scores = generator.choice(values, SYNTHETIC_ROWS, p=shares)
-    return _labelled(scores, scores, generator)
+    return labelled(scores, scores, generator)
 
 
 def _ends(generator: np.random.Generator) -> Examples:
@@ -139,12 +143,12 @@ def _ends(generator: np.random.Generator) -> Examples:
     place = generator.random(SYNTHETIC_ROWS)
     scores[place < 1 / 3] = 0.0
     scores[place > 11 / 12] = 1.0
-    return _labelled(scores, 0.02 + 0.94 * scores, generator)
+    return labelled(scores, 0.02 + 0.94 * scores, generator)
 
 
 def _u_shape(generator: np.random.Generator) -> Examples:
     scores = generator.beta(0.3, 0.3, SYNTHETIC_ROWS)
-    return _labelled(scores, 0.05 + 0.9 * scores, generator)
+    return labelled(scores, 0.05 + 0.9 * scores, generator)
 
 
 def _one_class(generator: np.random.Generator) -> Examples:

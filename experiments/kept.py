@@ -15,7 +15,7 @@ import numpy.typing as npt
 from experiments.data import ROOT
 
 _RESULTS = ROOT / "experiments" / "results"
-_SCRIPTS = ("crowded", "resampled", "trials")
+_SCRIPTS = ("crowded", "odd_tables", "resampled", "trials")
 
 Job = TypeVar("Job")
 
