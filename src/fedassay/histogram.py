@@ -14,7 +14,7 @@ from fedassay.grid import Grid
 from fedassay.interpolation import cubic, monotone_slopes, nearest_rising
 from fedassay.noise import NoiseModel, NoNoise, is_smoothed, merged
 from fedassay.presentation import html_text
-from fedassay.ties import AT_THE_END, but_far_flung, far_flung_in, spikes_of, ties_of
+from fedassay.ties import AT_THE_END, but_far_flung, far_flung_in, spikes_of, tails_in, ties_of
 
 _ROUNDING = 1.0 + 1e-12
 _NARROW, _FAR = 2.0**-10, 16.0
@@ -175,10 +175,18 @@ class ScoreHistogram:
         """
         if not self.noise.is_zero or self.buckets == 1:
             return False, False
-        is_heap = (self.widths[[0, -1]] <= AT_THE_END) & (
-            self.counts[:, [0, -1]].sum(axis=0) >= 1.0
-        )
-        return bool(is_heap[0] and self.edges[0] == 0.0), bool(is_heap[1] and self.edges[-1] == 1.0)
+        is_heap = self.holds_an_end & (self.counts[:, [0, -1]].sum(axis=0) >= 1.0)
+        return bool(is_heap[0]), bool(is_heap[1])
+
+    @cached_property
+    def holds_an_end(self) -> npt.NDArray[np.bool_]:
+        """Whether scores in the first bucket are as good as 0, and in the last as good as 1.
+
+        Of exact counts the tail of the rows beside is not: `tails_in` says how that is known.
+        """
+        reaches = np.array([self.edges[0] == 0.0, self.edges[-1] == 1.0])
+        holds: npt.NDArray[np.bool_] = reaches & (self.widths[[0, -1]] <= AT_THE_END)
+        return holds & ~tails_in(self.counts, self.edges) if self.noise.is_zero else holds
 
     @property
     def stretch(self) -> range:

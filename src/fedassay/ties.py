@@ -17,6 +17,8 @@ FEWEST_TIED = 8.0
 # Of scores that lie evenly, so few would be in a bucket that any two of them are tied.
 _NOBODY = 0.01
 _SAME_AS_AN_END, _TWO = 2.0**-52, 2
+# So many times more would go on than are there: those are the tail of the rows beside.
+_A_TAIL = 4.0
 
 
 def spikes_of(counts: FloatArray, widths: FloatArray) -> FloatArray:
@@ -52,6 +54,23 @@ def far_flung_in(counts: FloatArray, edges: FloatArray) -> FloatArray:
     >>> far_flung_in(np.array([[20.0, 10.0, 9.0], [0.0, 0.0, 30.0]]), edges).round(2).tolist()
     [0.91, 0.0]
     """
+    return np.minimum(_gone_on(counts, edges), 1.0)
+
+
+def tails_in(counts: FloatArray, edges: FloatArray) -> npt.NDArray[np.bool_]:
+    """Whether rows in end buckets narrower than 2^-30 are the tail of those beside; ... x end.
+
+    Of all scores around 1e-9 a quarter is below 5e-10, next to it and not at 0.
+
+    >>> edges = np.array([0.0, 5e-10, 8e-10, 1.0])
+    >>> tails_in(np.array([[14000.0, 9900.0, 9.0], [20.0, 20.0, 9.0]]), edges).tolist()
+    [True, False]
+    """
+    return _gone_on(counts, edges) >= _A_TAIL
+
+
+def _gone_on(counts: FloatArray, edges: FloatArray) -> FloatArray:
+    """How many rows would be in narrow end buckets, went they on as beside, to one; ... x end."""
     rows = np.maximum(counts, 0.0).sum(axis=-2)
     parts = np.zeros((*rows.shape[:-1], 2))
     if rows.shape[-1] < _TWO:
@@ -61,7 +80,7 @@ def far_flung_in(counts: FloatArray, edges: FloatArray) -> FloatArray:
         if _SAME_AS_AN_END < near <= AT_THE_END:
             beyond, apart = np.log([near / _SAME_AS_AN_END, far / near])
             gone_on = rows[..., beside] * (beyond / apart if apart < beyond else 0.0)
-            parts[..., end] = np.minimum(gone_on / np.maximum(rows[..., place], 1.0), 1.0)
+            parts[..., end] = gone_on / np.maximum(rows[..., place], 1.0)
     return parts
 
 

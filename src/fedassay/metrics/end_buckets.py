@@ -66,7 +66,7 @@ def end_loss(histogram: ScoreHistogram, label: int) -> EndLoss:
     """
     end = float(histogram.edges[1] if label else 1.0 - histogram.edges[-2])
     slopes, most = np.zeros(histogram.buckets), -log(EPS)
-    if end <= AT_THE_END:
+    if histogram.holds_an_end[1 - label]:
         reach = most + log(max(end, EPS))
         flung = 0.5 * float(histogram.far_flung[1 - label]) * reach
         return EndLoss(most - flung, max(reach * _UNLIKE_ZERO, flung), slopes)

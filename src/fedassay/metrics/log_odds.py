@@ -18,7 +18,6 @@ from fedassay.metrics.lattices import lattice
 from fedassay.metrics.range_noise import range_noise
 from fedassay.metrics.spans import clear_spikes
 from fedassay.noise import is_smoothed
-from fedassay.ties import AT_THE_END
 
 EPS = float(np.finfo(np.float64).eps)
 PIECES = 8
@@ -72,15 +71,13 @@ class PiecedHistogram:
     def odds(self) -> FloatArray:
         """Mean log-odds over each piece if scores lie evenly in it, bucket x piece.
 
-        A first or last bucket as narrow as 2^-30 holds nothing but 0 or 1, as in log loss.
+        A first or last bucket may hold nothing but 0 or 1 (`holds_an_end`), as in log loss.
         """
         low, high = self.edges[:, :-1], self.edges[:, 1:]
         odds: FloatArray = _mean_log(low, high) - _mean_log(1.0 - high, 1.0 - low)
-        edges = self.histogram.edges
-        if edges[0] == 0.0 and edges[1] <= AT_THE_END:
-            odds[0] = self._at_end(0)
-        if edges[-1] == 1.0 and 1.0 - edges[-2] <= AT_THE_END:
-            odds[-1] = self._at_end(-1)
+        for place, holds_an_end in zip((0, -1), self.histogram.holds_an_end, strict=True):
+            if holds_an_end:
+                odds[place] = self._at_end(place)
         return odds
 
     def _at_end(self, place: int) -> float:

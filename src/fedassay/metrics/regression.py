@@ -84,13 +84,14 @@ class Regression:
         """One parameter, with its errors."""
         filled = int((self.histogram.counts.sum(axis=0) != 0.0).sum())
         binning_sd = self._binning_sd(index) if filled >= len(self.fit.parameters) else inf
-        if not binning_sd < inf:
+        bound = self._bound(index)
+        if not binning_sd < inf or (filled == 1 and not bound < inf):
             return TooCoarse(reason=CELLS_RUN_OFF)
         found = counts_estimate(
             self.histogram,
             float(self.fit.parameters[index]),
             self.gradients[index],
-            binning_bound=self._bound(index),
+            binning_bound=bound,
             binning_sd=binning_sd,
         )
         return self._beyond_first_order(found, index)

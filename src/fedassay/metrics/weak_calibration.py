@@ -14,7 +14,7 @@ from math import hypot, inf, log, sqrt
 
 import numpy as np
 
-from fedassay.estimate import REACH, Estimate, NotEnoughData, Shape
+from fedassay.estimate import REACH, Estimate, NotEnoughData, Shape, too_coarse
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.copies import copies_of
@@ -159,6 +159,8 @@ def _oe_ratio(histogram: ScoreHistogram) -> Estimate:
         binning_sd=value * log(expected / least) / REACH if least < expected else 0.0,
         shape=Shape.LOG,
     )
+    if not estimate.binning_bound < inf and int(counts.any(axis=0).sum()) == 1:
+        return too_coarse(estimate, "the ratio", value / _LEAST)
     return replace(estimate, noise_sd=max(estimate.noise_sd, _off(histogram, slopes, expected)))
 
 
