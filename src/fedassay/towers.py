@@ -35,6 +35,19 @@ def towers_of(leaves: ScoreHistogram) -> IntArray:
     return np.flatnonzero(towers)
 
 
+def ends_alone(leaves: ScoreHistogram, cuts: IntArray) -> IntArray:
+    """The first and the last leaf, where each is a cell by itself and somebody is in it for sure.
+
+    Beside a counter of its own leaves are noise: what is in it need not tower over that.
+    """
+    alone = np.diff(np.append(cuts, leaves.buckets))[[0, -1]] == 1
+    ends = np.array([0, leaves.buckets - 1])
+    if not isinstance(leaves.noise, DenseNoise):
+        return np.zeros(0, np.int64)
+    sd = np.sqrt(np.maximum(np.diag(leaves.noise.of_both_labels()), 0.0))[ends]
+    return ends[alone & (leaves.counts.sum(axis=0)[ends] > _LIKELY * sd)]
+
+
 def _beside(leaves: ScoreHistogram, side: int, number: int) -> FloatArray:
     """Twice the mean of so many neighbours on a side, leaf x leaf, as wide as the leaf itself.
 

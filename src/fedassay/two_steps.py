@@ -26,7 +26,7 @@ from fedassay.smooth_odds import Reading, SmoothOdds, most_evident, table_covari
 from fedassay.survey import Survey
 from fedassay.survey_steps import FirstOfTwo, SecondOfTwo
 from fedassay.tally import Tally
-from fedassay.towers import is_lumpy, towers_of
+from fedassay.towers import ends_alone, is_lumpy, towers_of
 
 _FEWEST_IN_BOTH = 0.5
 _CLEAR = 4.0
@@ -218,11 +218,12 @@ def _smoothly(
         return by_cell
     guess = spread_over(Grid(alone.edges), second.grid, none_negative(alone))
     guess *= leaves.total / guess.sum()
-    towers = towers_of(leaves)
+    cuts = cuts_of(second)
+    towers = np.union1d(towers_of(leaves), ends_alone(leaves, cuts))
     family = SmoothOdds.around(
         leaves.edges,
         guess,
-        cuts=cuts_of(second).tolist(),
+        cuts=cuts.tolist(),
         towers=towers,
         is_lumpy=is_lumpy(leaves, towers),
         total_is_known=second.total_is_known,

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from fedassay import ScoreHistogram
+from fedassay.metrics import recall_at_specificity, specificity_at_recall
 from fedassay.metrics.crossings import crossing
 from fedassay.noise import DenseNoise
 
@@ -48,13 +49,38 @@ def test_a_steep_curve_crosses_once_and_a_flat_one_again_and_again() -> None:
     assert flat.apart > 4.0 * steep.apart
 
 
-def test_a_bucket_of_tied_scores_is_taken_or_left_as_a_whole() -> None:
-    counts = np.array([[500.0, 0.0, 900.0, 0.0, 500.0], [50.0, 0.0, 400.0, 0.0, 50.0]])
-    h = ScoreHistogram(np.arange(6) / 5, counts, DenseNoise(np.eye(10)))
-    found = crossing(h, 1, 0.5)
+TOWER = np.array([[500.0, 0.0, 900.0, 0.0, 500.0], [50.0, 0.0, 400.0, 0.0, 50.0]])
+
+
+@pytest.mark.parametrize(("fixed", "rate"), [(1, 1400 / 1900), (0, 50 / 500)])
+def test_a_wanted_recall_takes_in_tied_scores_and_a_wanted_specificity_leaves_them_out(
+    fixed: int, rate: float
+) -> None:
+    h = ScoreHistogram(np.arange(6) / 5, TOWER, DenseNoise(np.eye(10)))
+    found = crossing(h, fixed, 0.5)
     assert found is not None
-    assert not found.is_long
-    assert (found.low, found.high) == pytest.approx((500 / 1900, 1400 / 1900))
+    assert not found.leaps
+    assert (found.low, found.high) == pytest.approx((rate, rate))
+
+
+@pytest.mark.parametrize("fixed", [0, 1])
+def test_where_noise_may_have_reached_the_goal_before_or_after_a_tie_the_rate_leaps(
+    fixed: int,
+) -> None:
+    """As many of the fixed class are above the upper edge of its tie as are wanted."""
+    h = ScoreHistogram(np.arange(6) / 5, TOWER, DenseNoise(np.eye(10)))
+    beyond = TOWER[:, 3:].sum(axis=1) / TOWER.sum(axis=1)
+    with_it = TOWER[:, 2:].sum(axis=1) / TOWER.sum(axis=1)
+    found = crossing(h, fixed, float(beyond[fixed]))
+    assert found is not None
+    assert found.leaps
+    assert found.low <= beyond[1 - fixed]
+    assert bool(found.high >= with_it[1 - fixed]) is (fixed == 1)
+    allowed = recall_at_specificity if fixed == 0 else specificity_at_recall
+    wanted = float(1.0 - beyond[0] if fixed == 0 else beyond[1])
+    low, high = allowed(h, wanted).interval(population=False)
+    for rate in (beyond[1 - fixed], 0.0 if fixed == 0 else with_it[0]):
+        assert low <= (rate if fixed == 0 else 1.0 - rate) <= high
 
 
 def test_without_a_cutoff_that_noise_allows_there_is_none() -> None:

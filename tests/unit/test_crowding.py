@@ -146,7 +146,7 @@ def test_an_empty_or_noisy_bucket_at_an_end_is_no_heap() -> None:
 
 
 def test_where_a_class_is_not_in_the_heap_its_curve_never_falls() -> None:
-    edges = np.array([0.0, 2.0**-31, 2.0**-30, 1.0])
+    edges = np.array([0.0, 2.0**-31, 0.25, 1.0])
     histogram = ScoreHistogram(edges, np.array([[9.0, 9.0, 9.0], [0.0, 9.0, 9.0]]))
     assert histogram.heaps == (True, False)
     assert histogram.parts(64).min() >= 0.0

@@ -132,6 +132,42 @@ def test_a_second_survey_counts_heaps_at_the_ends_that_its_first_would_hide() ->
         assert 1 not in cuts_of(second_survey(many, tally)).tolist()
 
 
+def test_where_nearly_all_answers_are_true_a_second_local_survey_counts_the_ends_apart() -> None:
+    """One row in a hundred is at exactly 0 by default; as many as noise hides, log loss missed."""
+    generator, rows = np.random.default_rng(7), 40_000
+    exact = generator.beta(1.0, 4.0, rows)
+    unscored = np.where(generator.random(rows) < 0.01, 0.0, exact)
+    examples = Examples((generator.random(rows) < exact).astype(np.uint8), unscored)
+    fine = ScoreHistogram.from_scores(
+        examples.labels, examples.scores, grid=Grid.fine().with_ends()
+    )
+    wanted, held = log_loss(fine).value, 0
+    for seed in range(12):
+        request = SurveyRequest(
+            privacy=Privacy.LOCAL, epsilon=Fraction(5), clients=rows, steps=Steps.TWO
+        )
+        first, drawn = design_survey(request).survey, np.random.default_rng(seed)
+        fraction, generator = float(first.step.client_fraction), np.random.default_rng(seed)
+        answers = drawn.random(rows) < fraction
+        mine, others = (examples.rows(each) for each in (answers, ~answers))
+        tally = draw_tally(
+            first, first.grid.count(mine), clients=len(mine), generator=generator
+        )
+        second = second_survey(first, tally, clients=rows)
+        assert {1, second.grid.cells - 1} <= set(cuts_of(second).tolist())
+        other = draw_tally(
+            second, second.grid.count(others), clients=len(others), generator=generator
+        )
+        h = decode_two(first, tally, second, other, decode_options=DecodeOptions())
+        held += wanted in log_loss(h).interval(population=False)
+    # If 19 of 20 hold, fewer than 8 of 12 do with a chance below 1e-4.
+    assert held >= 8
+    less = replace(request, epsilon=Fraction(2))
+    few = design_survey(less).survey
+    tally = draw_tally(few, few.grid.count(mine), clients=len(mine), generator=generator)
+    assert few.grid.cells - 1 not in cuts_of(second_survey(few, tally, clients=rows)).tolist()
+
+
 def curve(cliffs: float, few: float = 2.0) -> ScoreHistogram:
     """Smoothed counts of which few positives are below the middle, give or take as many."""
     counts = np.array([[500.0, 500.0], [few, 98.0]])

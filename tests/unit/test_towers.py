@@ -4,7 +4,7 @@ import numpy as np
 
 from fedassay import ScoreHistogram
 from fedassay.noise import DenseNoise
-from fedassay.towers import is_lumpy, towers_of
+from fedassay.towers import ends_alone, is_lumpy, towers_of
 
 
 def test_a_leaf_that_towers_clear_of_its_noise_is_a_tower() -> None:
@@ -66,3 +66,16 @@ def test_a_heap_at_an_end_is_a_tower_though_its_one_neighbour_is_noisy() -> None
     # The mean of four does not make a tower of what the next leaf holds half of.
     counts[0, 58] = 2500.0
     assert not len(towers_of(ScoreHistogram(edges, counts.copy(), noise)))
+
+
+def test_whoever_a_counter_at_an_end_shows_is_a_tower_beside_leaves_that_are_noise() -> None:
+    """600 at exactly 0, known to 40; the leaf beside is known to 450, and seems to hold 500."""
+    edges, counts = np.append(np.arange(60) / 61, 1.0), np.zeros((2, 60))
+    counts[0, :2], counts[1, 59] = (600.0, 500.0), 100.0
+    sds = np.full(60, 450.0)
+    sds[[0, 59]] = 40.0
+    h = ScoreHistogram(edges, counts, DenseNoise(np.diag(np.tile(0.5 * sds**2, 2)), None, 5.0))
+    assert not len(towers_of(h))
+    # At 1 there may be nobody; an end that shares a cell with others has no counter.
+    assert ends_alone(h, np.array([0, 1, 30, 59])).tolist() == [0]
+    assert not len(ends_alone(h, np.array([0, 2, 30, 59])))

@@ -261,3 +261,15 @@ def test_positives_that_came_out_clear_by_noise_may_be_far_fewer() -> None:
         noise_sds.append(calibration_in_the_large(noisy).noise_sd)
     assert noise_sds[0] == pytest.approx(np.log(4.0) / 1.96, rel=0.01)
     assert noise_sds[1] < 0.03
+
+
+def test_in_the_large_tells_nothing_where_noise_may_have_put_all_that_holds_it() -> None:
+    """All positives at 1, and 35 in the noise of the other cells: without them nothing is wrong."""
+    edges = np.array([0.0, 0.2, 0.5, 1.0 - 1e-12, 1.0])
+    counts = np.array([[800.0, 300, 50, 4], [20.0, 10, 5, 100]])
+    answers = [
+        calibration_in_the_large(ScoreHistogram(edges, counts, DenseNoise(sd**2 * np.eye(8))))
+        for sd in (5.0, 10.0)
+    ]
+    assert [each.is_available for each in answers] == [True, False]
+    assert "contradict the scores" in str(answers[1])

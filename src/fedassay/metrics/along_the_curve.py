@@ -9,7 +9,7 @@ mean, the rate
 
 so that all cutoffs that noise allows have nearly the same. Tied scores are taken or left as a
 whole, and no smooth curve shows them. Those that counters show by themselves stick out of it; where
-its evidence says that there are some, more are unseen.
+its evidence says that there may be some, more are unseen, as far as that is likely.
 """
 
 import numpy as np
@@ -22,7 +22,6 @@ from fedassay.noise import DenseNoise
 
 # A leaf sticks out by so many standard deviations: of 300, one does by chance in 15 surveys.
 _STICKS_OUT = 3.5
-_LIKELY = 0.5
 
 
 def rates_at_goal(
@@ -109,5 +108,5 @@ def beside_ties(
     part = histogram.counts[other, leaves] / np.maximum(pooled, 1e-300)
     total = float(histogram.cumulative[other, -1])
     seen = float(np.where(beyond > _STICKS_OUT * sd, beyond * part, 0.0).max()) / total
-    unseen = REACH * float(np.median(sd * part)) / total if doubts.lumps > _LIKELY else 0.0
+    unseen = part_of_error(doubts.lumps) * REACH * float(np.median(sd * part)) / total
     return seen, unseen

@@ -108,6 +108,11 @@ def _binning_sd(
     spike = weighted_sum(spiked, untied) / 4.0
     drifted = weighted_sum(positives, drift) / 2.0
     openness = spans(histogram).openness
+    # A tie's precision counts half of the bucket's other rows: all may lie on one side of it.
+    called = np.maximum(histogram.total - histogram.cumulative[:, :-1].sum(axis=0), 1.0)
+    others = 0.5 * np.maximum(histogram.negatives - histogram.ties[0], 0.0) / called
+    hits = np.maximum(histogram.total_positives - histogram.cumulative[1, :-1], 0.0) / called
+    beside = weighted_sum(positives - loose, np.minimum(hits, 1.0) * others) / REACH
     # Precisions are steepest at the top: there even a smooth curve leaves all of its room open,
     # unless it is read apart, for the noise.
     top = _highest(histogram)
@@ -124,7 +129,7 @@ def _binning_sd(
     few = most * most / (3.0 * histogram.total_positives)
     open_sum = hypot(float(possible.sum()) / REACH, few)
     chance = _chance_order(histogram, loose - spiked)
-    return sqrt(chance + spike**2 + drifted**2 + open_sum**2)
+    return sqrt(chance + spike**2 + beside**2 + drifted**2 + open_sum**2)
 
 
 def _first_at_the_top(histogram: ScoreHistogram, above: FloatArray) -> float:
@@ -256,9 +261,11 @@ def _mean_precisions(
         mixed = _mixed_in_parts(histogram, tp, fp)
     if _reads_top_apart(histogram):
         mixed[-1] = even[-1] = top_precision(histogram).mean
-    spiked = np.minimum(clear_spikes(histogram).sum(axis=0), p + n)
-    share = np.where(p + n > 0.0, spiked / np.maximum(p + n, 1e-300), 0.0)
-    likely = np.clip(share * tie + (1.0 - share) * mixed, worst, best)
+    spiked_n, spiked_p = np.minimum(clear_spikes(histogram), np.stack([n, p]))
+    share = np.where(p > 0.0, spiked_p / np.maximum(p, 1e-300), 0.0)
+    # Of the negatives that are in no tie half are above it.
+    at_tie = (tp + ranks) / np.maximum(tp + fp + ranks + 0.5 * (n + spiked_n), 1.0)
+    likely = np.clip(share * at_tie + (1.0 - share) * mixed, worst, best)
     return likely, worst, best, tie, (1.0 - share) * (mixed - even)
 
 

@@ -204,7 +204,22 @@ def _room(around: _Around, part: float, below: float) -> float:
     if around.is_exact and min(first, last) <= own <= max(first, last):
         # Counts that rise or fall all the way show no lump, and no such density goes further.
         lump = min(lump, room)
-    return hypot(bend, lump)
+    return max(hypot(bend, lump), _room_at_an_end(around, part, below))
+
+
+def _room_at_an_end(around: _Around, part: float, below: float) -> float:
+    """The same in the first or last bucket of exact counts, which is wide where one class ends.
+
+    Most of the other may be in there, and one neighbour says little of it. Up to the point density
+    may be half or twice as much as beside; all the rest may be anywhere beyond.
+    """
+    if not around.is_exact or None not in around.beside:
+        return 0.0
+    from_left = around.beside[1] is None
+    near, length = (below, part) if from_left else (around.own - below, 1.0 - part)
+    beside = next(count for count in around.beside if count is not None)
+    least, most = (min(times * length * beside, around.own) for times in (0.5, 2.0))
+    return max(most - near, near - least, 0.0)
 
 
 def _envelope(own: float, first: float, last: float, part: float) -> tuple[float, float]:

@@ -9,7 +9,7 @@ goal again and again, and many buckets are left.
 """
 
 from dataclasses import dataclass, replace
-from math import hypot
+from math import ceil, floor, hypot
 
 import numpy as np
 
@@ -21,7 +21,8 @@ from fedassay.metrics.range_noise import range_noise
 from fedassay.metrics.spans import clear_spikes, spans
 from fedassay.noise import DenseNoise
 
-# So many points of each bucket are tried; deviations run straight between edges.
+# So many points of each bucket are tried; between edges what is too many runs straight, as does its
+# standard deviation, which is 0 at the ends.
 _POINTS = 8
 _TINY = 1e-300
 # Around a crossing inside a bucket, so many buckets are what a slope is read from anyway.
@@ -40,6 +41,8 @@ class Crossing:
     """The other class's rates above them, lowest and highest, with what buckets hide."""
     apart: float
     """How far apart these are without what buckets hide."""
+    leaps: bool
+    """Whether a bucket of tied scores begins or ends among them."""
 
     @property
     def is_long(self) -> bool:
@@ -66,7 +69,9 @@ def crossing(
     excess = above[fixed] - share * total[fixed]
     at = np.arange(histogram.buckets * _POINTS + 1) / _POINTS
     edges = np.arange(histogram.buckets + 1)
-    deviation = np.interp(at, edges, excess / _excess_sd(histogram, fixed, share))
+    deviation = np.interp(at, edges, excess) / np.interp(
+        at, edges, _excess_sd(histogram, fixed, share)
+    )
     allowed = np.flatnonzero(np.abs(deviation) <= reach)
     if not len(allowed):
         return None
@@ -74,8 +79,13 @@ def crossing(
     last = _end(deviation, reach, int(allowed[-1]), 1) / _POINTS
     rate = above[1 - fixed] / total[1 - fixed]
     here = np.interp([last, first], edges, rate).tolist()
-    ends = sorted([_open_end(histogram, rate, last, 1), _open_end(histogram, rate, first, -1)])
-    found = Crossing(first, last, ends[0], ends[1], apart=abs(here[1] - here[0]))
+    taken = fixed == 1  # a wanted recall takes in the tie that reaches it
+    low = _open_end(histogram, rate, last, 1, taken=taken)
+    high = _open_end(histogram, rate, first, -1, taken=taken)
+    ends = min(low, high), max(low, high)
+    found = Crossing(
+        first, last, *ends, apart=abs(here[1] - here[0]), leaps=_leaps(histogram, first, last)
+    )
     return found if histogram.doubts is None else _smoothly(histogram, found, fixed, share)
 
 
@@ -85,11 +95,21 @@ def _smoothly(histogram: ScoreHistogram, found: Crossing, fixed: int, share: flo
     if doubts is None or not isinstance(noise, DenseNoise):
         return found
     rates = rates_at_goal(histogram, noise, fixed, share)
+    cutoffs = _whole(histogram, cutoffs, taken=fixed == 1)
     low, high = ends_along(doubts, rates, cutoffs, (found.low, found.high))
     seen, unseen = beside_ties(histogram, doubts, 1 - fixed, cutoffs)
     half = 0.5 * (high - low) + seen
     more = seen + hypot(half, unseen) - half
     return replace(found, low=max(low - more, 0.0), high=min(high + more, 1.0), apart=high - low)
+
+
+def _whole(
+    histogram: ScoreHistogram, cutoffs: tuple[float, float], *, taken: bool
+) -> tuple[float, float]:
+    """The same, but inside a tie at its edge: it is taken or left as a whole."""
+    tied = np.append(histogram.ties.any(axis=0), False)
+    low, high = ((floor(at) if taken else ceil(at)) if tied[int(at)] else at for at in cutoffs)
+    return float(low), float(high)
 
 
 def _excess_sd(histogram: ScoreHistogram, fixed: int, share: float) -> FloatArray:
@@ -115,7 +135,16 @@ def _end(deviation: FloatArray, reach: float, inside: int, step: int) -> float:
     return inside + step * float(part)
 
 
-def _open_end(histogram: ScoreHistogram, rate: FloatArray, end: float, side: int) -> float:
+def _leaps(histogram: ScoreHistogram, first: float, last: float) -> bool:
+    """Whether a bucket that towers, as of one score, has an edge between two cutoffs."""
+    towers = np.append(clear_spikes(histogram).any(axis=0), False)
+    edges = np.arange(int(np.ceil(first)), int(last) + 1)
+    return bool((towers[edges] | towers[edges - 1]).any())
+
+
+def _open_end(
+    histogram: ScoreHistogram, rate: FloatArray, end: float, side: int, *, taken: bool
+) -> float:
     """The rate at an end of the cutoffs; as far as its bucket is open, that at the bucket's end.
 
     A bucket of tied scores is taken or left as a whole.
@@ -123,5 +152,6 @@ def _open_end(histogram: ScoreHistogram, rate: FloatArray, end: float, side: int
     bucket = min(max(int(np.ceil(end)) - 1 if side > 0 else int(end), 0), histogram.buckets - 1)
     here = float(np.interp(end, np.arange(histogram.buckets + 1), rate))
     beyond = float(rate[bucket + 1] if side > 0 else rate[bucket])
-    is_tied = bool(clear_spikes(histogram)[:, bucket].any())
-    return here + (1.0 if is_tied else float(spans(histogram).openness[bucket])) * (beyond - here)
+    if clear_spikes(histogram)[:, bucket].any():
+        return float(rate[bucket] if taken else rate[bucket + 1])
+    return here + float(spans(histogram).openness[bucket]) * (beyond - here)

@@ -17,6 +17,10 @@ _ROUNDING = 1e-9
 # The slope of a curve is that of a chord as wide as chance moves the cutoff, and at least so
 # much of the way to the nearer end.
 _NEAR = 0.1
+# A crowd has so much of what passes for a tie in the bucket beside it.
+_A_PART = 0.25
+# So much denser than the next but one, a bucket holds more than a slope does.
+_STEEP = 16.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,7 +79,24 @@ def _is_tied(histogram: ScoreHistogram, labels: FloatArray, bucket: int) -> bool
     if bucket in (0, histogram.buckets - 1) and histogram.widths[bucket] > AT_THE_END:
         return False
     tied = float(labels @ histogram.ties[:, bucket])
-    return tied > 0.5 * float(labels @ histogram.counts[:, bucket])
+    if tied <= 0.5 * float(labels @ histogram.counts[:, bucket]):
+        return False
+    return histogram.noise.is_zero or float(labels @ _beside(histogram, bucket)) < _A_PART * tied
+
+
+def _beside(histogram: ScoreHistogram, bucket: int) -> FloatArray:
+    """What lies beside a bucket and cannot be the next one's slope, per label.
+
+    A crowd around an edge fills both buckets there, however wide; beside a tie are smooth scores,
+    which may be steep.
+    """
+    counts = np.pad(histogram.counts, ((0, 0), (2, 2)))
+    widths = np.pad(histogram.widths, 2, constant_values=1.0)
+    density = _STEEP * np.maximum(counts, 0.0) / widths
+    near, beyond = (bucket + 2 + step * np.array([-1, 1]) for step in (1, 2))
+    beside = np.maximum(counts[:, near] - density[:, beyond] * widths[near], 0.0)
+    most: FloatArray = beside.max(axis=1)
+    return most
 
 
 def _part_above(histogram: ScoreHistogram, labels: FloatArray, bucket: int, wanted: float) -> float:

@@ -27,6 +27,7 @@ from fedassay.estimate import (
 )
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram
+from fedassay.metrics.below import roughness
 from fedassay.metrics.copies import COPIES
 from fedassay.metrics.crossings import Crossing, crossing
 from fedassay.metrics.cutoffs import Cutoff, chords, cutoff
@@ -51,6 +52,7 @@ _EVERYTHING = 0.9
 _MOSTLY = 0.5
 # So many buckets on either side say whether scores are close to each other.
 _NEAREST = 2
+_ONE_IN_TEN = 0.1
 
 
 def recall_at_specificity(histogram: ScoreHistogram, wanted: float) -> Estimate:
@@ -119,16 +121,17 @@ def _rate(histogram: ScoreHistogram, *, fixed: int, share: float) -> Estimate:
     )
     noise_sd = sqrt(fmean(histogram.noise.variance(each) for each in gradients))
     sampling_sd = sqrt(fmean(sampling_variance(histogram, each) for each in gradients))
+    leaping_sd = 0.0
     if found.is_tied or lattice(histogram).share > _MOSTLY:
         leaping_sd = _from_tie_to_tie(histogram, found, own, gradients[0], fixed=fixed)
-        sampling_sd = max(sampling_sd, leaping_sd)
     above = Estimate(
         rate,
         noise_sd=max(noise_sd, _given_clear(histogram, other, rate)),
-        sampling_sd=sampling_sd,
+        sampling_sd=max(sampling_sd, leaping_sd),
         binning_bound=furthest,
         binning_sd=_beside_tie(histogram, found, other, furthest) if found.is_tied else spread,
-        shape=Shape.LOGIT,
+        # A rate that may leap is at one place or the other, and either may be 0 or 1.
+        shape=Shape.PLAIN if leaping_sd > sampling_sd else Shape.LOGIT,
         trials=max(float(totals[other]), 1.0),
     )
     if REACH * min(above.binning_sd, furthest) > _WIDEST:
@@ -136,7 +139,7 @@ def _rate(histogram: ScoreHistogram, *, fixed: int, share: float) -> Estimate:
     # What a bucket does not hide cannot be wrong.
     above = as_far_as_possible(above)
     allowed = crossing(histogram, fixed, share) if above.noise_sd > 0.0 else None
-    if allowed is not None and allowed.is_long:
+    if allowed is not None and (allowed.is_long or (allowed.leaps and histogram.doubts is None)):
         if allowed.apart > _WIDEST:
             return _why_anywhere(fixed, share, allowed.low, allowed.high)
         if histogram.doubts is not None:
@@ -223,9 +226,12 @@ def _in_a_lump(histogram: ScoreHistogram, furthest: float) -> float:
     """The standard deviation if a bucket's rows have one score, as far as that is likely.
 
     The bucket is then above the threshold or below it as a whole, so the rate is that at its end.
+    Beside rough neighbours (`roughness`), one as likely as one in ten counts whole.
     """
-    lumps = 0.0 if histogram.doubts is None else histogram.doubts.lumps
-    return part_of_error(lumps) * furthest / REACH
+    if histogram.doubts is not None:
+        return part_of_error(histogram.doubts.lumps) * furthest / REACH
+    rough = 0.0 if histogram.noise.is_zero else roughness(histogram)
+    return min(rough / _ONE_IN_TEN, 1.0) * furthest / REACH
 
 
 def _beside_tie(histogram: ScoreHistogram, found: Cutoff, other: int, furthest: float) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 
 from fedassay.checks import require_number
 from fedassay.errors import SettingInvalid
-from fedassay.estimate import Estimate, Shape, as_far_as_possible, unless_too_coarse
+from fedassay.estimate import REACH, Estimate, Shape, as_far_as_possible, unless_too_coarse
 from fedassay.examples import FloatArray
 from fedassay.histogram import ScoreHistogram, require_histogram
 from fedassay.metrics.cutoffs import Cutoff, chords, cutoff
@@ -68,7 +68,9 @@ def _gain(histogram: ScoreHistogram, share: float) -> Estimate:
         noise_sd=sqrt(fmean(histogram.noise.variance(each) for each in gradients)),
         sampling_sd=sqrt(fmean(sampling_variance(histogram, each) for each in gradients)),
         binning_bound=_bound(histogram, found, value),
-        binning_sd=0.0 if found.is_tied else max(float(np.hypot(*each)) for each in spreads),
+        binning_sd=_beside_tie(histogram, found, rates[0]) / P
+        if found.is_tied
+        else max(float(np.hypot(*each)) for each in spreads),
         shape=Shape.LOGIT,
         trials=max(P, 1.0),
     )
@@ -98,6 +100,16 @@ def _pro_rata(histogram: ScoreHistogram, found: Cutoff) -> tuple[float, float]:
     above = histogram.cumulative[:, -1] - histogram.cumulative[:, found.bucket + 1]
     rate = float(p / (n + p))
     return float(above[1]) + rate * (found.wanted - float(above.sum())), rate
+
+
+def _beside_tie(histogram: ScoreHistogram, found: Cutoff, rate: float) -> float:
+    """The standard deviation of positives above, from rows in a tie's bucket that are not in it.
+
+    All may lie on one side, and as many more as chance puts there.
+    """
+    loose = np.maximum((histogram.counts - histogram.ties)[:, found.bucket], 0.0)
+    beside: FloatArray = (loose / REACH + np.sqrt(loose)) * [rate, 1.0 - rate]
+    return float(np.hypot(*beside))
 
 
 def _bound(histogram: ScoreHistogram, found: Cutoff, value: float) -> float:

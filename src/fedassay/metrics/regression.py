@@ -24,6 +24,10 @@ _COARSE = 1.0 / 3.0
 _BEYOND = 1.25
 _ROUNDS = 4
 _SETTLED = 1.001
+OPEN = (
+    "noise may have put all the rows where they contradict the scores, without which the logistic "
+    "curve would lie elsewhere. More reports would tell, or a larger epsilon."
+)
 CELLS_RUN_OFF = (
     "the grid is too coarse for these scores: where they lie inside its cells decides whether the "
     f"logistic curve has a most likely place. {FINER}"
@@ -99,12 +103,19 @@ class Regression:
     def _beyond_first_order(self, found: Estimate, index: int) -> Estimate:
         """The same, with noise that reaches as far as a test of the parameter does.
 
-        One parameter alone, with the slope known, bends too little for that.
+        With the slope known there is none where that is further than four times first order:
+        rows that noise put on the wrong side may be all that holds the curve.
         """
-        if self.histogram.noise.is_zero or len(self.fit.parameters) == 1:
+        if self.histogram.noise.is_zero:
             return found
-        features = self.model.features(self.pieced.odds.ravel())
-        test = ScoreTest(self.pieced, features, self.fit.parameters, index)
+        odds, parameters = self.pieced.odds.ravel(), self.fit.parameters
+        if not self.model.has_offset:
+            test = ScoreTest(self.pieced, self.model.features(odds), parameters, index)
+        else:
+            features = np.vstack([self.model.features(odds), odds])
+            test = ScoreTest(self.pieced, features, np.append(parameters, 1.0), index, True)
+            if test.is_open(found.noise_sd):
+                return NotEnoughData(reason=OPEN)
         return replace(found, noise_sd=test.noise_sd(found.noise_sd))
 
     @cached_property

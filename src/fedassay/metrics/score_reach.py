@@ -41,7 +41,7 @@ class _Score(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreTest:
-    """Tests of values for one of the two parameters of a curve."""
+    """Tests of values for one of the two parameters of a curve; the other may be known."""
 
     pieced: PiecedHistogram
     features: FloatArray
@@ -49,6 +49,7 @@ class ScoreTest:
     parameters: FloatArray
     """The fitted ones, or others."""
     tested: int
+    other_is_known: bool = False
 
     @property
     def other(self) -> int:
@@ -68,6 +69,14 @@ class ScoreTest:
         most = REACH * first_order * here.information / here.noise_sd
         step = REACH * first_order
         return first_order * max(self._times(side * step, most) for side in (1.0, -1.0))
+
+    def is_open(self, first_order: float) -> bool:
+        """Whether a value is possible that is further away than any interval reaches."""
+        here = self._score()
+        if here is None or here.noise_sd <= 0.0:
+            return False
+        far = CLEAR_OF_NOISE * REACH * first_order
+        return any(self._is_possible(side * far, REACH) for side in (1.0, -1.0))
 
     def _times(self, step: float, most: float) -> float:
         """How many such steps the last possible value on one side is away, from one on."""
@@ -91,6 +100,8 @@ class ScoreTest:
         """Another value, with the best of the other parameter; None where that is not known."""
         parameters = self.parameters.copy()
         parameters[self.tested] = value
+        if self.other_is_known:
+            return replace(self, parameters=parameters)
         for _ in range(_STEPS):
             rest, _, information = self._sums(parameters)
             slope = float(information[self.other, self.other])
@@ -105,9 +116,11 @@ class ScoreTest:
     def _score(self) -> _Score | None:
         """What U of the tested parameter is once the other's part is taken out of it."""
         rest, share, information = self._sums(self.parameters)
-        if not information[self.other, self.other] > _NOTHING:
-            return None
-        part = information[self.tested, self.other] / information[self.other, self.other]
+        part = 0.0
+        if not self.other_is_known:
+            if not information[self.other, self.other] > _NOTHING:
+                return None
+            part = information[self.tested, self.other] / information[self.other, self.other]
         left = information[self.tested, self.tested] - part * information[self.tested, self.other]
         along = (self.features[self.tested] - part * self.features[self.other]).reshape(share.shape)
         weights = self.pieced.mean(along * (_LABELS - share))

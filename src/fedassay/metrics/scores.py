@@ -183,12 +183,17 @@ def _few_with_peak(histogram: ScoreHistogram) -> ScoreHistogram:
 
 
 def _open_part(histogram: ScoreHistogram) -> FloatArray:
-    """How much of a bucket's largest possible gap its neighbours leave open, by bucket."""
+    """How much of a bucket's largest possible gap its neighbours leave open, by bucket.
+
+    Of a smooth curve that is of second order. In the few buckets that noise leaves, rates may jump
+    unseen, where it is of first.
+    """
     tied = np.minimum(histogram.ties / np.maximum(histogram.counts, 1.0), 1.0).min(axis=0)
     openness = spans(histogram).openness
+    open_part = openness**2
     if not histogram.noise.is_zero:
-        openness = np.maximum(openness, openness_of_one_class(histogram))
-    part: FloatArray = openness**2 * (1.0 - tied)
+        open_part = np.maximum(openness, openness_of_one_class(histogram))
+    part: FloatArray = open_part * (1.0 - tied)
     return part
 
 

@@ -115,11 +115,11 @@ def possible_pairs(histogram: ScoreHistogram) -> float:
     each = spans(histogram)
     part = each.openness ** (3.0 - 2.0 * each.tied_elsewhere)
     pairs = 0.5 * each.loose[0] * each.loose[1] * part
-    if histogram.noise.is_zero:
-        ends = [0, -1]
-        apart = histogram.far_flung * np.maximum(histogram.counts, 0.0)[:, ends]
-        n, p = np.maximum((each.loose - clear_spikes(histogram))[:, ends], apart)
-        pairs[ends] = np.maximum(pairs[ends], 0.5 * n * p * each.openness[ends])
+    ends = [0, -1]
+    apart = histogram.far_flung * np.maximum(histogram.counts, 0.0)[:, ends]
+    heaps = clear_spikes(histogram) if histogram.noise.is_zero else histogram.ties
+    n, p = np.maximum((each.loose - heaps)[:, ends], apart)
+    pairs[ends] = np.maximum(pairs[ends], 0.5 * n * p * each.openness[ends])
     return float(pairs.sum())
 
 

@@ -277,13 +277,16 @@ def _hides_ends(pilot: Pilot) -> bool:
     """Whether noise may hide so many at exactly 0 or 1 that log loss would miss them.
 
     A row there that is wrong costs 36 nats; as many as a deviation of the first survey's noise are
-    to cost a fiftieth of one over all rows at most. Where answers are random cells cost more; and
-    where a counter alone errs by more than a few rows, slopes would rest on noise.
+    to cost a fiftieth of one over all rows at most. Where a counter alone errs by more than a few
+    rows, slopes would rest on noise. Where answers are random cells cost more, unless nearly all
+    are true; a smooth curve then follows a counter at an end only if it towers.
     """
     first, heard = pilot.survey, pilot.reports
     step = first.step
-    if first.is_local or not isinstance(step, FirstOfTwo):
+    if not isinstance(step, FirstOfTwo):
         return False
+    if first.is_local:
+        return step.total_epsilon >= _CLEAR_ANSWERS
     if sqrt(2.0) * first.unit.sensitivity > _FEW_ROWS * step.total_epsilon:
         return False
     law, nobody = first.mechanisms[-1].law(), np.zeros(1)
