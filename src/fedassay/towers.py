@@ -45,7 +45,8 @@ def ends_alone(leaves: ScoreHistogram, cuts: IntArray) -> IntArray:
     if not isinstance(leaves.noise, DenseNoise):
         return np.zeros(0, np.int64)
     sd = np.sqrt(np.maximum(np.diag(leaves.noise.of_both_labels()), 0.0))[ends]
-    return ends[alone & (leaves.counts.sum(axis=0)[ends] > _LIKELY * sd)]
+    found: IntArray = ends[alone & (leaves.counts.sum(axis=0)[ends] > _LIKELY * sd)]
+    return found
 
 
 def _beside(leaves: ScoreHistogram, side: int, number: int) -> FloatArray:

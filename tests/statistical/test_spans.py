@@ -21,7 +21,7 @@ from tests.laws import full
 
 pytestmark = pytest.mark.statistical
 
-TABLES = full(1000, 150)
+TABLES = full(1000, 400)
 ROWS = 20_000
 FALSE_ALARM = 1e-7
 Pair = tuple[float, Estimate]

@@ -202,3 +202,26 @@ def test_few_cells_do_not_hide_the_highest_positives() -> None:
     noise = DenseNoise(4.0 * np.eye(32))
     noisy = metrics.average_precision(ScoreHistogram(edges, counts, noise))
     assert noisy.value == pytest.approx(exact.value, rel=0.25)
+
+
+@pytest.mark.parametrize("rows", [40, 120])
+@pytest.mark.parametrize("above", [0, 1])
+def test_other_rows_of_a_ties_bucket_may_all_be_above_it(rows: int, above: int) -> None:
+    """All positives have one score; negatives lie evenly around it, or all of its bucket's above.
+
+    How many rows of the bucket are in no tie says nothing of how the tied ones mix: read so,
+    average precision was below all that is possible.
+    """
+    edges = np.array([0.0, 0.29, 0.3, 0.3005, 0.301, 0.311, 1.0])
+    counts = np.array([[3000, 20 * rows, rows, rows, 20 * rows, 1000], [0, 0, 2000, 0, 0, 0]])
+    middle = 0.5 * (edges[1:] + edges[:-1])
+    at = np.where(np.arange(6) == 2, 0.3004 if above else 0.3001, middle)
+    scores = np.append(np.repeat(at, counts[0]), np.full(2000, 0.3002))
+    labels = np.repeat([0, 1], counts.sum(axis=1))
+    exact = average_precision_score(labels, scores)
+    h = ScoreHistogram(edges, counts.astype(float), DenseNoise(0.25 * np.eye(12)))
+    found = metrics.average_precision(h)
+    low, high = found.interval(population=False)
+    assert low <= exact <= high
+    # Both are about as far away, and chance adds a third to that at most.
+    assert abs(found.value - exact) > 0.3 * (high - low)

@@ -10,6 +10,7 @@ from sklearn.metrics import average_precision_score
 from fedassay import ScoreHistogram
 from fedassay.examples import FloatArray
 from fedassay.metrics import (
+    accuracy,
     average_precision,
     gain,
     recall_at_specificity,
@@ -84,7 +85,7 @@ def test_a_rate_of_a_classifier_that_says_0_or_1_may_leap_to_that_of_everybody()
 
 
 def test_beside_rough_neighbours_a_bucket_may_hold_one_score() -> None:
-    """Of leaves of a tree, wide buckets show jumps: the cutoff is at one of two edges, or between."""
+    """Of leaves of a tree wide buckets show jumps: the cutoff is at an edge, or between."""
     jumps = np.array(
         [[900.0, 60, 800, 50, 700, 40, 900, 30], [30.0, 10, 200, 20, 300, 30, 500, 60]]
     )
@@ -112,3 +113,23 @@ def test_what_towers_in_a_wide_end_bucket_has_an_order_under_noise_too(end: int)
     inside = roc_auc(noisy(held, 2.0, middle if end == 0 else 1.0 - middle[::-1])).binning_sd
     # At an end the rows of the crowded bucket are as open as they would be between others.
     assert spread > 0.9 * inside
+
+
+@pytest.mark.parametrize("score", [0.21, 0.62])
+def test_a_threshold_at_a_tied_score_that_nobody_asked_for_is_in_the_interval(score: float) -> None:
+    """Scores in hundredths, one in each bucket: all buckets are alike, and none is a tower."""
+    generator = np.random.default_rng(5)
+    scores = np.round(generator.beta(2.0, 2.0, 5000), 2)
+    labels = (generator.random(5000) < scores).astype(np.int64)
+    edges = np.append(np.arange(100) / 100.0 + 0.0047, 1.0)
+    edges = np.concatenate([[0.0], edges])
+    counts = np.stack([np.histogram(scores[labels == label], edges)[0] for label in (0, 1)])
+    h = noisy(counts, 2.0, edges)
+    exact = float(((scores > score) == labels).mean())
+    found = accuracy(h, score)
+    low, high = found.interval(population=False)
+    assert low <= exact <= high
+    # An edge has no such doubt.
+    edge = float(edges[np.searchsorted(edges, score)])
+    first, last = accuracy(h, edge).interval(population=False)
+    assert last - first < 0.8 * (high - low)

@@ -147,12 +147,10 @@ def test_where_nearly_all_answers_are_true_a_second_local_survey_counts_the_ends
             privacy=Privacy.LOCAL, epsilon=Fraction(5), clients=rows, steps=Steps.TWO
         )
         first, drawn = design_survey(request).survey, np.random.default_rng(seed)
-        fraction, generator = float(first.step.client_fraction), np.random.default_rng(seed)
-        answers = drawn.random(rows) < fraction
+        assert first.step is not None
+        answers = drawn.random(rows) < float(first.step.client_fraction)
         mine, others = (examples.rows(each) for each in (answers, ~answers))
-        tally = draw_tally(
-            first, first.grid.count(mine), clients=len(mine), generator=generator
-        )
+        tally = draw_tally(first, first.grid.count(mine), clients=len(mine), generator=generator)
         second = second_survey(first, tally, clients=rows)
         assert {1, second.grid.cells - 1} <= set(cuts_of(second).tolist())
         other = draw_tally(

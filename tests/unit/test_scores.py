@@ -125,3 +125,29 @@ def test_the_largest_gap_is_read_where_it_is_though_noise_is_drawn_in_few_bucket
     found = metrics.ks(ScoreHistogram(Grid.uniform(cells).edges, counts, noise))
     assert found.value > 0.99 * float(below[0] - below[1])
     assert float(below[0] - below[1]) in found.interval(population=False)
+
+
+@pytest.mark.parametrize("cells", [8, 16])
+def test_where_rates_jump_the_largest_gap_is_open_to_first_order_under_noise(cells: int) -> None:
+    """The largest gap is where rates jump from .05 to .85, inside a cell of few."""
+    generator = np.random.default_rng(1)
+    scores = generator.beta(1.5, 2.5, 60_000)
+    labels = (generator.random(60_000) < np.where(scores < 0.37, 0.05, 0.85)).astype(np.int64)
+    exact = float(ks_2samp(scores[labels == 1], scores[labels == 0]).statistic)
+    cut = ScoreHistogram.from_scores(labels, scores, grid=Grid.uniform(cells))
+    h = ScoreHistogram(cut.edges, cut.counts, DenseNoise(np.eye(2 * cells)))
+    assert exact in metrics.ks(h).interval(population=False)
+    assert metrics.ks(h).value < exact - 0.01
+
+
+def test_scores_in_decimals_that_no_cell_shows_are_in_the_interval_of_the_brier_score() -> None:
+    """Thousandths, all at the right edge of cells as wide; and too high, so that all add up."""
+    generator = np.random.default_rng(3)
+    exact = generator.beta(2.0, 3.0, 60_000)
+    labels = (generator.random(60_000) < 0.8 * exact).astype(np.int64)
+    scores = np.round(exact, 3)
+    h = ScoreHistogram.from_scores(labels, scores, grid=Grid.uniform(1000))
+    found, wanted = metrics.brier(h), brier_score_loss(labels, scores)
+    assert wanted in found.interval(population=False)
+    # Chance inside cells explains no fifth of that.
+    assert abs(found.value - wanted) > 5e-5

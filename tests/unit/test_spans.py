@@ -326,3 +326,30 @@ def test_buckets_that_jump_make_lumps_likely_and_smooth_ones_do_not() -> None:
         found.append(roughness(ScoreHistogram(edges, np.stack([0.8 * rows, 0.2 * rows]), noise)))
     assert found[0] > 0.5
     assert found[1] == 0.0
+
+
+@pytest.mark.parametrize("start", [0.05, 0.14])
+def test_where_one_class_ends_most_of_the_other_may_lie_next_to_its_end(start: float) -> None:
+    """Hardly a positive is below .3; of the negatives nine in ten, evenly, from here or there on.
+
+    Cells that hold ten of each label are one down to 0, and show its near edge alone.
+    """
+    generator = np.random.default_rng(4)
+    negatives = np.concatenate(
+        [generator.uniform(start, 0.3, 90_000), generator.uniform(0.3, 0.3 + 0.3 - start, 10_000)]
+    )
+    edges = np.array([0.0, 0.3, 0.302, 0.304, 0.31, 0.4, 1.0])
+    n, _ = np.histogram(negatives, edges)
+    p = np.array([12.0, 12.0, 15.0, 40.0, 900.0, 3000.0])
+    # The next bucket is as dense as this one is where anybody is in it.
+    n[1:3] = 90_000 * 0.002 / (0.3 - start)
+    h = ScoreHistogram(edges, np.stack([n.astype(float), p]))
+    at = 0.2
+    exact = float((negatives <= at).sum()) / n.sum()
+    found = metrics.specificity(h, at)
+    low, high = found.interval(population=False) if found.is_available else (0.0, 1.0)
+    assert low <= exact <= high
+    # With as many of both classes in it, one does not end there.
+    shared = ScoreHistogram(edges, np.stack([n.astype(float), p + 40_000 * (edges[:-1] == 0.0)]))
+    narrow_low, narrow_high = metrics.specificity(shared, at).interval(population=False)
+    assert narrow_high - narrow_low < 0.5 * (high - low)

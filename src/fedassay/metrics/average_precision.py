@@ -108,9 +108,11 @@ def _binning_sd(
     spike = weighted_sum(spiked, untied) / 4.0
     drifted = weighted_sum(positives, drift) / 2.0
     openness = spans(histogram).openness
-    # A tie's precision counts half of the bucket's other rows: all may lie on one side of it.
+    # A tie's precision counts half of the bucket's other rows: all may lie on one side of it, and
+    # as many more as chance puts there.
     called = np.maximum(histogram.total - histogram.cumulative[:, :-1].sum(axis=0), 1.0)
-    others = 0.5 * np.maximum(histogram.negatives - histogram.ties[0], 0.0) / called
+    apart = np.maximum(histogram.negatives - histogram.ties[0], 0.0)
+    others = (0.5 * apart + np.sqrt(apart)) / called
     hits = np.maximum(histogram.total_positives - histogram.cumulative[1, :-1], 0.0) / called
     beside = weighted_sum(positives - loose, np.minimum(hits, 1.0) * others) / REACH
     # Precisions are steepest at the top: there even a smooth curve leaves all of its room open,

@@ -21,6 +21,8 @@ from fedassay.ties import FEWEST_TIED
 
 _MOST_TIMES = 1e100  # so much wider than a neighbour of hardly any width, squared, is a number
 _LUMP = 0.5
+# A class that has so little of itself in a bucket, beside what the other has, ends there.
+_ENDS = 0.1
 _THREE = 3
 _TINY = 1e-300
 
@@ -45,12 +47,16 @@ def possible_below(
     [63.1, 0.0]
     """
     own = np.maximum(histogram.counts[:, bucket], 0.0)
+    shares = own / np.maximum(histogram.cumulative[:, -1], _TINY)
     width = float(histogram.widths[bucket])
     noise, rooms = range_noise(histogram), []
     towers = _is_tower(histogram.counts.sum(axis=0), histogram, bucket)
     for label, below in enumerate(np.clip(inside, 0.0, own)):
         around = [_beside(histogram, label, bucket, step) for step in (-1, 1)]
-        room = _room(_Around.of(float(own[label]), around, histogram), part, float(below))
+        seen = _Around.of(float(own[label]), around, histogram)
+        room = _room(seen, part, float(below))
+        if shares[1 - label] < _ENDS * shares[label]:
+            room = max(room, _room_where_the_other_ends(seen, part, float(below)))
         # Classes share their scores: one that noise hides is where both together are.
         count = float(histogram.counts[label, bucket])
         is_hidden = not noise.is_clear(count, label, bucket, bucket + 1)
@@ -60,9 +66,9 @@ def possible_below(
         rooms.append(room)
     # Where buckets that can tell hold ties, one at this very point is on its lower side: off by
     # all of it, and not by some part. Twice as much, so that what is possible ends the interval.
-    seen = lattice(histogram)
-    lumps = np.minimum(seen.largest(own, width), np.maximum(inside, own - inside))
-    return np.maximum(rooms, 2.0 * seen.part * lumps)
+    ties = lattice(histogram)
+    lumps = np.minimum(ties.largest(own, width), np.maximum(inside, own - inside))
+    return np.maximum(rooms, 2.0 * ties.part * lumps)
 
 
 def possible_lumps(histogram: ScoreHistogram, bucket: int, inside: FloatArray) -> FloatArray:
@@ -204,22 +210,21 @@ def _room(around: _Around, part: float, below: float) -> float:
     if around.is_exact and min(first, last) <= own <= max(first, last):
         # Counts that rise or fall all the way show no lump, and no such density goes further.
         lump = min(lump, room)
-    return max(hypot(bend, lump), _room_at_an_end(around, part, below))
+    return hypot(bend, lump)
 
 
-def _room_at_an_end(around: _Around, part: float, below: float) -> float:
-    """The same in the first or last bucket of exact counts, which is wide where one class ends.
+def _room_where_the_other_ends(around: _Around, part: float, below: float) -> float:
+    """The same in the first or last bucket of exact counts that is wide since one class ends there.
 
-    Most of the other may be in there, and one neighbour says little of it. Up to the point density
-    may be half or twice as much as beside; all the rest may be anywhere beyond.
+    Most of the other may be in it, unseen but for its near edge. Up to the point it may be twice
+    as dense as beside; all the rest may be anywhere beyond.
     """
-    if not around.is_exact or None not in around.beside:
+    if not around.is_exact or None not in around.beside or around.beside == (None, None):
         return 0.0
     from_left = around.beside[1] is None
     near, length = (below, part) if from_left else (around.own - below, 1.0 - part)
     beside = next(count for count in around.beside if count is not None)
-    least, most = (min(times * length * beside, around.own) for times in (0.5, 2.0))
-    return max(most - near, near - least, 0.0)
+    return max(min(2.0 * length * beside, around.own) - near, 0.0)
 
 
 def _envelope(own: float, first: float, last: float, part: float) -> tuple[float, float]:

@@ -179,7 +179,7 @@ def _interpolated(histogram: ScoreHistogram, threshold: float) -> Confusion:
         crowded = crowded_below(histogram, bucket, part, inside)
         # Both say where scores lie in a bucket: the larger counts, not the sum.
         further = np.sqrt(np.maximum(crowded**2 - spread**2, 0.0))
-        lumps = np.maximum(further, possible_lumps(histogram, bucket, inside))
+        lumps = np.maximum(further, _unseen_ties(histogram, bucket, inside))
     (fp, tp), (tn, fn) = total - below, below
     return Confusion(
         histogram,
@@ -193,6 +193,22 @@ def _interpolated(histogram: ScoreHistogram, threshold: float) -> Confusion:
         1.0 - shares,
         _noise(histogram, 1.0 - shares),
     )
+
+
+def _unseen_ties(histogram: ScoreHistogram, bucket: int, inside: FloatArray) -> FloatArray:
+    """How far ties that no bucket shows take counts below a point inside it, as deviations.
+
+    Of scores in hundredths, or of a tree's leaves, every bucket holds one or two, and all look
+    smooth: a threshold at one of them is off by all of its rows. Noisy counts come in buckets so
+    wide, exact ones do not; and for whoever asked before the threshold is an edge. Of smoothed
+    counts a curve tells how likely that is.
+    """
+    if histogram.noise.is_zero or is_smoothed(histogram.noise):
+        return possible_lumps(histogram, bucket, inside)
+    own = np.maximum(histogram.counts[:, bucket], 0.0)
+    below = np.clip(inside, 0.0, own)
+    either: FloatArray = np.maximum(below, own - below) / REACH
+    return np.maximum(either, possible_lumps(histogram, bucket, inside))
 
 
 def _noise(histogram: ScoreHistogram, above: FloatArray) -> FloatArray:

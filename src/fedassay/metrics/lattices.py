@@ -29,6 +29,7 @@ _INNER = 3
 # Edges are decimals, and their differences nearly so.
 _NEARLY = 1.0 + 1e-6
 _MOST_DIGITS = 10
+_A_TENTH_MORE = 1.1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,6 +150,14 @@ def unseen_rounding(histogram: ScoreHistogram) -> float:
         if (np.abs(places - np.round(places)) < _NEARLY - 1.0).all():
             return float(10.0**-digits)
     return 0.0
+
+
+def unseen_shifts(histogram: ScoreHistogram) -> FloatArray:
+    """How far off all of a bucket's scores may be at once, since none shows their decimals.
+
+    Half of a rounding, and a tenth more: at its very end an interval would hold every other value.
+    """
+    return 0.5 * _A_TENTH_MORE * np.minimum(unseen_rounding(histogram), histogram.widths)
 
 
 def lone_heaps(histogram: ScoreHistogram) -> FloatArray:

@@ -13,7 +13,7 @@ from fedassay.histogram import ScoreHistogram
 from fedassay.metrics.copies import copies_of
 from fedassay.metrics.crowding import crowded_sums
 from fedassay.metrics.delta_method import counts_estimate
-from fedassay.metrics.lattices import lattice, lone_heaps, unseen_rounding
+from fedassay.metrics.lattices import lattice, lone_heaps, unseen_shifts
 from fedassay.metrics.log_odds import PiecedHistogram, log_odds
 from fedassay.metrics.logistic import LogisticFit, fit_logistic, probabilities
 from fedassay.metrics.placements import Placement, at_ends, crowded
@@ -175,8 +175,8 @@ class Regression:
         sides = self._at_cuts[index][:, 1:-1, [0, -1]] - mean[:, 1:-1, None]
         ties = lattice(histogram).likely(histogram)[:, 1:-1, None]
         likely = float(np.abs((ties * sides).sum(axis=(0, 1))).max())
-        part = 0.5 * unseen_rounding(histogram) / histogram.widths[1:-1]
-        across = np.minimum(part, 1.0) * (sides[..., 1] - sides[..., 0])
+        part = (unseen_shifts(histogram) / histogram.widths)[1:-1]
+        across = part * (sides[..., 1] - sides[..., 0])
         rows = np.maximum(histogram.counts[:, 1:-1], 0.0)
         lone = np.abs((lone_heaps(histogram)[:, 1:-1, None] * sides).sum(axis=0)).max(initial=0.0)
         return max(likely, abs(float((rows * across).sum())), float(lone)) / REACH

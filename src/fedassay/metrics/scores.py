@@ -22,6 +22,7 @@ from fedassay.metrics.delta_method import (
 )
 from fedassay.metrics.end_buckets import end_loss, without_empty_ends
 from fedassay.metrics.heaps import heaped_share
+from fedassay.metrics.lattices import unseen_shifts
 from fedassay.metrics.log_odds import EPS
 from fedassay.metrics.nearer import beyond_cells, nearer
 from fedassay.metrics.range_noise import cell_noise_sd
@@ -304,7 +305,11 @@ def _mean_loss(
         crowded[place] = 0.0
     # Tied scores are often round, and so are edges: all may lie at the same side of their buckets.
     sides = counts * _SIDES * np.minimum(over.high - over.low, 1.0) / 2.0
-    aligned = float((sides * spans(histogram).tied_elsewhere).sum()) / REACH
+    unseen = 2.0 * unseen_shifts(histogram) / histogram.widths
+    aligned = (
+        max(abs(float((sides * part).sum())) for part in (spans(histogram).tied_elsewhere, unseen))
+        / REACH
+    )
     loose = chance + spikes.sum() + (crowded**2).sum() + aligned**2
     open_at = [
         of[place[0]] * (max(float(histogram.counts[place]), 0.0) + noise_sd) * end.room

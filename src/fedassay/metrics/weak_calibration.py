@@ -26,7 +26,7 @@ from fedassay.metrics.delta_method import (
     why_undefined,
 )
 from fedassay.metrics.given_clear import reach_given_clear
-from fedassay.metrics.lattices import lattice, lone_heaps, unseen_rounding
+from fedassay.metrics.lattices import lattice, lone_heaps, unseen_shifts
 from fedassay.metrics.log_odds import in_pieces
 from fedassay.metrics.nearer import nearer
 from fedassay.metrics.regression import LogisticModel, Regression
@@ -137,7 +137,7 @@ def _oe_ratio(histogram: ScoreHistogram) -> Estimate:
     loose = float(((copies_of(histogram) * counts + histogram.spikes**2) * widths**2).sum() / 12.0)
     # Tied scores are often round, and so are edges: all may lie at the same side of their buckets.
     likely = float((lattice(histogram).likely(histogram) * widths / 2.0).sum())
-    unseen = 0.5 * unseen_rounding(histogram) * float(counts.sum())
+    unseen = float((counts * unseen_shifts(histogram)).sum())
     lone = float((lone_heaps(histogram).sum(axis=0) * widths / 2.0).max())
     aligned = max(likely, unseen, lone) / REACH
     crowded = crowded_sums(
