@@ -1,4 +1,4 @@
-"""Leaves with far more in them than their neighbours have: scores that many share."""
+"""Leaves that hold far more than their neighbours, or a guess, have: scores that many share."""
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from fedassay.noise import DenseNoise
 _LIKELY = 3.0
 _BESIDE = 4
 _LUMPY = 0.25
+_SEEN, _HARDLY = 2.0, 0.05
 # A threshold may be any number: beside a leaf of 1e-310 others are wider than squares can say.
 _WIDEST = 2.0**300
 
@@ -47,6 +48,22 @@ def ends_alone(leaves: ScoreHistogram, cuts: IntArray) -> IntArray:
     sd = np.sqrt(np.maximum(np.diag(leaves.noise.of_both_labels()), 0.0))[ends]
     found: IntArray = ends[alone & (leaves.counts.sum(axis=0)[ends] > _LIKELY * sd)]
     return found
+
+
+def with_seen(guess: FloatArray, cells: ScoreHistogram, cuts: IntArray) -> FloatArray:
+    """A guess of all leaves, and what counters show for sure in cells where it has hardly anybody.
+
+    Logarithms do not come back from nobody: what a first survey's noise took to 0 would stay there,
+    however many a second one counts.
+    """
+    if not isinstance(cells.noise, DenseNoise):
+        return guess
+    sd = np.sqrt(np.maximum(np.diag(cells.noise.of_both_labels()), 0.0))
+    held, guessed = cells.counts.sum(axis=0), np.add.reduceat(guess.sum(axis=0), cuts)
+    is_missed = (held > _SEEN * sd) & (guessed < _HARDLY * held)
+    sizes = np.diff(np.append(cuts, guess.shape[1]))
+    shown = np.where(is_missed, np.maximum(cells.counts, 0.0), 0.0) / sizes
+    return np.maximum(guess, np.repeat(shown, sizes, axis=1))
 
 
 def _beside(leaves: ScoreHistogram, side: int, number: int) -> FloatArray:

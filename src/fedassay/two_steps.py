@@ -26,7 +26,7 @@ from fedassay.smooth_odds import Reading, SmoothOdds, most_evident, table_covari
 from fedassay.survey import Survey
 from fedassay.survey_steps import FirstOfTwo, SecondOfTwo
 from fedassay.tally import Tally
-from fedassay.towers import ends_alone, is_lumpy, towers_of
+from fedassay.towers import ends_alone, is_lumpy, towers_of, with_seen
 
 _FEWEST_IN_BOTH = 0.5
 _CLEAR = 4.0
@@ -213,12 +213,14 @@ def _smoothly(
     noise of its own. Where a class is drowned in noise there are no log-odds to be had, and
     nothing but cells is read; nor where no curve follows the counters.
     """
-    by_cell = leaves.merge(np.append(cuts_of(second), leaves.buckets))
+    cuts = cuts_of(second)
+    by_cell = leaves.merge(np.append(cuts, leaves.buckets))
     if any(is_drowned(leaves, label) for label in (0, 1)):
         return by_cell
-    guess = spread_over(Grid(alone.edges), second.grid, none_negative(alone))
-    guess *= leaves.total / guess.sum()
     cuts = cuts_of(second)
+    guess = spread_over(Grid(alone.edges), second.grid, none_negative(alone))
+    guess = with_seen(guess * (leaves.total / guess.sum()), by_cell, cuts)
+    guess *= leaves.total / guess.sum()
     towers = np.union1d(towers_of(leaves), ends_alone(leaves, cuts))
     family = SmoothOdds.around(
         leaves.edges,

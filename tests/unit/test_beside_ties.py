@@ -13,11 +13,10 @@ from fedassay.metrics import (
     accuracy,
     average_precision,
     gain,
-    recall_at_specificity,
-    roc_auc,
     specificity_at_recall,
 )
 from fedassay.metrics.cutoffs import cutoff
+from fedassay.metrics.spans import clear_spikes, possible_pairs, spans
 from fedassay.noise import DenseNoise
 from tests import oracles
 from tests.tables import Table
@@ -85,34 +84,34 @@ def test_a_rate_of_a_classifier_that_says_0_or_1_may_leap_to_that_of_everybody()
 
 
 def test_beside_rough_neighbours_a_bucket_may_hold_one_score() -> None:
-    """Of leaves of a tree wide buckets show jumps: the cutoff is at an edge, or between."""
-    jumps = np.array(
-        [[900.0, 60, 800, 50, 700, 40, 900, 30], [30.0, 10, 200, 20, 300, 30, 500, 60]]
-    )
-    h = noisy(jumps, 10.0, np.arange(9) / 8)
-    above = 1.0 - h.cumulative / h.cumulative[:, -1:]
-    bucket = int(np.flatnonzero(above[1] >= 0.8).max())
-    low, high = specificity_at_recall(h, 0.8).interval(population=False)
-    assert low <= 1.0 - above[0, bucket] <= 1.0 - above[0, bucket + 1] <= high
-    even = np.array([np.linspace(900.0, 200.0, 8), np.linspace(30.0, 220.0, 8)])
-    smooth = noisy(even, 10.0, np.arange(9) / 8)
-    for rate in (specificity_at_recall, recall_at_specificity):
-        low, high = rate(smooth, 0.8).interval(population=False)
-        assert high - low < 0.1
+    """Wide buckets jump below, as of a tree; where the cutoff is they happen to be even."""
+    even = np.array([np.linspace(900.0, 200.0, 8), np.linspace(300.0, 400.0, 8)])
+    jumps = even.copy()
+    jumps[:, [0, 2]] *= 8.0
+    widths = {}
+    for name, counts in (("even", even), ("jumps", jumps)):
+        h = noisy(counts, 10.0, np.arange(9) / 8)
+        above = 1.0 - h.cumulative / h.cumulative[:, -1:]
+        share = float(0.5 * (above[1, 5] + above[1, 6]))
+        low, high = specificity_at_recall(h, share).interval(population=False)
+        widths[name] = (high - low) / float(above[0, 5] - above[0, 6])
+        if name == "jumps":
+            assert low <= 1.0 - above[0, 5] <= 1.0 - above[0, 6] <= high
+    assert widths["even"] < 0.8 * widths["jumps"]
 
 
 @pytest.mark.parametrize("end", [0, -1])
 def test_what_towers_in_a_wide_end_bucket_has_an_order_under_noise_too(end: int) -> None:
-    """Nine tenths of all rows are in the first bucket, or the last, of a fifth of the scale."""
-    crowd = np.array([[9000.0, 500, 400], [50.0, 60, 900]])
-    crowd = crowd if end == 0 else crowd[::-1, ::-1]
-    edges = np.array([0.0, 0.2, 0.6, 1.0]) if end == 0 else np.array([0.0, 0.4, 0.8, 1.0])
-    spread = roc_auc(noisy(crowd.copy(), 2.0, edges)).binning_sd
-    middle = np.array([0.0, 0.05, 0.5, 0.7, 1.0])
-    held = np.insert(crowd, 0 if end == 0 else 3, 0.0, axis=1)
-    inside = roc_auc(noisy(held, 2.0, middle if end == 0 else 1.0 - middle[::-1])).binning_sd
-    # At an end the rows of the crowded bucket are as open as they would be between others.
-    assert spread > 0.9 * inside
+    """Most of both classes are in the first bucket, or the last, of a fifth of the scale."""
+    crowd = np.array([[9000.0, 500, 400], [2000.0, 60, 900]])
+    edges = np.array([0.0, 0.2, 0.6, 1.0])
+    if end:
+        crowd, edges = crowd[::-1, ::-1].copy(), 1.0 - edges[::-1]
+    h = noisy(crowd, 2.0, edges)
+    assert clear_spikes(h)[:, end].min() > 1900
+    # As far as neighbours leave it open, half of all pairs in it may change places.
+    n, p = crowd[:, end]
+    assert possible_pairs(h) > 0.9 * 0.5 * n * p * spans(h).openness[end]
 
 
 @pytest.mark.parametrize("score", [0.21, 0.62])

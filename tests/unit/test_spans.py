@@ -353,3 +353,11 @@ def test_where_one_class_ends_most_of_the_other_may_lie_next_to_its_end(start: f
     shared = ScoreHistogram(edges, np.stack([n.astype(float), p + 40_000 * (edges[:-1] == 0.0)]))
     narrow_low, narrow_high = metrics.specificity(shared, at).interval(population=False)
     assert narrow_high - narrow_low < 0.5 * (high - low)
+
+
+def test_of_a_class_that_lies_in_one_cell_a_threshold_inside_tells_nothing() -> None:
+    """All of the last cell's positives are at its near edge, though the next is hardly as dense."""
+    edges = np.array([0.0, 0.296, 0.3, 0.302, 0.305, 1.0])
+    counts = np.array([[9e4, 3500.0, 1700, 1400, 800], [20.0, 22, 20, 21, 3100]])
+    found = metrics.recall(ScoreHistogram(edges, counts), 0.5)
+    assert isinstance(found, TooCoarse) or found.interval(population=False).low < 0.03

@@ -4,7 +4,7 @@ import numpy as np
 
 from fedassay import ScoreHistogram
 from fedassay.noise import DenseNoise
-from fedassay.towers import ends_alone, is_lumpy, towers_of
+from fedassay.towers import ends_alone, is_lumpy, towers_of, with_seen
 
 
 def test_a_leaf_that_towers_clear_of_its_noise_is_a_tower() -> None:
@@ -79,3 +79,16 @@ def test_whoever_a_counter_at_an_end_shows_is_a_tower_beside_leaves_that_are_noi
     # At 1 there may be nobody; an end that shares a cell with others has no counter.
     assert ends_alone(h, np.array([0, 1, 30, 59])).tolist() == [0]
     assert not len(ends_alone(h, np.array([0, 2, 30, 59])))
+
+
+def test_a_cell_that_a_guess_leaves_empty_has_what_counters_show_for_sure() -> None:
+    """A first survey's noise said nobody; the second counts 300, give or take 40."""
+    edges, cuts = np.arange(7) / 6, np.array([0, 2, 4])
+    guess = np.array([[50.0, 50, 0, 0, 40, 40], [5.0, 5, 0, 0, 10, 10]])
+    counts = np.array([[100.0, 240, 90], [10.0, 60, 15]])
+    for sd, seen in ((40.0, [120.0, 30.0]), (200.0, [0.0, 0.0])):
+        noise = DenseNoise(0.5 * sd**2 * np.eye(6), None, 5.0)
+        cells = ScoreHistogram(edges[[0, 2, 4, 6]], counts, noise)
+        found = with_seen(guess, cells, cuts)
+        assert found[:, 2:4].T.tolist() == [seen, seen]
+        assert found[:, [0, 1, 4, 5]].tolist() == guess[:, [0, 1, 4, 5]].tolist()

@@ -22,7 +22,7 @@ from fedassay.ties import FEWEST_TIED
 _MOST_TIMES = 1e100  # so much wider than a neighbour of hardly any width, squared, is a number
 _LUMP = 0.5
 # A class that has so little of itself in a bucket, beside what the other has, ends there.
-_ENDS = 0.1
+_ENDS, _NEARLY_ALL = 0.1, 0.75
 _THREE = 3
 _TINY = 1e-300
 
@@ -56,7 +56,8 @@ def possible_below(
         seen = _Around.of(float(own[label]), around, histogram)
         room = _room(seen, part, float(below))
         if shares[1 - label] < _ENDS * shares[label]:
-            room = max(room, _room_where_the_other_ends(seen, part, float(below)))
+            share = float(shares[label])
+            room = max(room, _room_where_the_other_ends(seen, part, float(below), share))
         # Classes share their scores: one that noise hides is where both together are.
         count = float(histogram.counts[label, bucket])
         is_hidden = not noise.is_clear(count, label, bucket, bucket + 1)
@@ -213,14 +214,17 @@ def _room(around: _Around, part: float, below: float) -> float:
     return hypot(bend, lump)
 
 
-def _room_where_the_other_ends(around: _Around, part: float, below: float) -> float:
+def _room_where_the_other_ends(around: _Around, part: float, below: float, share: float) -> float:
     """The same in the first or last bucket of exact counts that is wide since one class ends there.
 
     Most of the other may be in it, unseen but for its near edge. Up to the point it may be twice
-    as dense as beside; all the rest may be anywhere beyond.
+    as dense as beside; all the rest may be anywhere beyond. Of nearly all of it that edge says
+    nothing.
     """
     if not around.is_exact or None not in around.beside or around.beside == (None, None):
         return 0.0
+    if share > _NEARLY_ALL:
+        return max(below, around.own - below)
     from_left = around.beside[1] is None
     near, length = (below, part) if from_left else (around.own - below, 1.0 - part)
     beside = next(count for count in around.beside if count is not None)

@@ -15,6 +15,7 @@ from fedassay.metrics.below import possible_below, possible_lumps
 from fedassay.metrics.beside_counters import Reading, beside_counters
 from fedassay.metrics.copies import copies_of
 from fedassay.metrics.crowding import crowded_below
+from fedassay.metrics.range_noise import range_noise
 from fedassay.metrics.spans import clear_spikes
 from fedassay.noise import is_smoothed
 
@@ -207,7 +208,8 @@ def _unseen_ties(histogram: ScoreHistogram, bucket: int, inside: FloatArray) -> 
         return possible_lumps(histogram, bucket, inside)
     own = np.maximum(histogram.counts[:, bucket], 0.0)
     below = np.clip(inside, 0.0, own)
-    either: FloatArray = np.maximum(below, own - below) / REACH
+    noise = [range_noise(histogram).sd(label, bucket, bucket + 1) for label in (0, 1)]
+    either: FloatArray = np.maximum(below, own - below) / REACH + noise
     return np.maximum(either, possible_lumps(histogram, bucket, inside))
 
 
