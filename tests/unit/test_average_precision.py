@@ -5,6 +5,8 @@ import pytest
 from sklearn.metrics import average_precision_score
 
 from fedassay import Grid, ScoreHistogram, metrics
+from fedassay.doubts import Doubts
+from fedassay.estimate import REACH
 from fedassay.hierarchy import Hierarchy
 from fedassay.metrics.average_precision import precision_gradient
 from fedassay.noise import DenseNoise, TreeNoise
@@ -225,3 +227,17 @@ def test_other_rows_of_a_ties_bucket_may_all_be_above_it(rows: int, above: int) 
     assert low <= exact <= high
     # Both are about as far away, and chance adds a third to that at most.
     assert abs(found.value - exact) > 0.3 * (high - low)
+
+
+@pytest.mark.parametrize(("cliffs", "is_open"), [(0.3, False), (0.99, True)])
+def test_where_a_usual_curve_is_refuted_average_precision_is_as_open_as_its_cells(
+    cliffs: float, is_open: bool
+) -> None:
+    """Beyond all negatives lie a seventh of the positives, inside the highest cell."""
+    edges = np.array([0.0, 0.3, 0.6, 0.8, 0.9, 1.0])
+    counts = np.array([[9000.0, 6000, 2500, 900, 780], [400.0, 500, 350, 220, 240]])
+    noise = DenseNoise(25.0**2 * np.eye(10), is_smoothed=True)
+    doubts = Doubts(cliffs, 0.0, np.zeros(5))
+    h = ScoreHistogram(edges, counts, noise, cells=np.arange(6), doubts=doubts)
+    found = metrics.average_precision(h)
+    assert (REACH * found.binning_sd == pytest.approx(found.binning_bound)) is is_open

@@ -1,5 +1,6 @@
 """The area under the precision-recall curve, as a mean of precisions."""
 
+from dataclasses import replace
 from math import hypot, sqrt
 
 import numpy as np
@@ -33,6 +34,8 @@ _PLACES = 9
 _LARGE = 16.0
 _CLEAR_OF_CHANCE = 3.0
 _OPEN_TOP = 0.4
+# A chance that log-odds bend more than is usual, from which on a usual curve is refuted.
+_REFUTED = 0.95
 _TINY = 1e-300
 
 
@@ -47,6 +50,9 @@ def average_precision(histogram: ScoreHistogram) -> Estimate:
     """
     require_histogram(histogram)
     found = beyond_cells(histogram, _average_precision)
+    if histogram.doubts is not None and histogram.doubts.cliffs > _REFUTED:
+        # Precisions are steepest where a class falls off a cliff: cells alone are to be believed.
+        found = replace(found, binning_sd=max(found.binning_sd, found.binning_bound / REACH))
     return unless_too_coarse(found, "average precision", 1.0)
 
 

@@ -156,6 +156,10 @@ def unseen_shifts(histogram: ScoreHistogram) -> FloatArray:
     """How far off all of a bucket's scores may be at once, since none shows their decimals.
 
     Half of a rounding, and a tenth more: at its very end an interval would hold every other value.
+
+    >>> full = ScoreHistogram(np.array([0.0, 0.5, 0.75, 1.0]), np.full((2, 3), 50.0))
+    >>> unseen_shifts(full).round(4).tolist()
+    [0.0055, 0.0055, 0.0055]
     """
     return 0.5 * _A_TENTH_MORE * np.minimum(unseen_rounding(histogram), histogram.widths)
 
