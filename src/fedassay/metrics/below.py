@@ -21,8 +21,9 @@ from fedassay.ties import FEWEST_TIED
 
 _MOST_TIMES = 1e100  # so much wider than a neighbour of hardly any width, squared, is a number
 _LUMP = 0.5
-# A class that has so little of itself in a bucket, beside what the other has, ends there.
-_ENDS, _NEARLY_ALL = 0.1, 0.75
+# A class that has so little of itself in a bucket, beside what the other has, ends there. Of so
+# much of the other the near edge says nothing.
+_ENDS, _NEARLY_ALL = 1.0 / 3.0, 2.0 / 3.0
 _THREE = 3
 _TINY = 1e-300
 
