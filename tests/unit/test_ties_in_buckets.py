@@ -95,8 +95,9 @@ def test_beside_rough_neighbours_a_bucket_may_hold_one_score() -> None:
         share = float(0.5 * (above[1, 5] + above[1, 6]))
         low, high = specificity_at_recall(h, share).interval(population=False)
         widths[name] = (high - low) / float(above[0, 5] - above[0, 6])
-        if name == "jumps":
-            assert low <= 1.0 - above[0, 5] <= 1.0 - above[0, 6] <= high
+    # Of six buckets with two neighbours three jump, so that another does with a chance of a half:
+    # an interval then has five sixths of what that would make it wider on either side.
+    assert widths["jumps"] > 0.8
     assert widths["even"] < 0.8 * widths["jumps"]
 
 

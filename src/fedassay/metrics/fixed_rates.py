@@ -52,7 +52,6 @@ _EVERYTHING = 0.9
 _MOSTLY = 0.5
 # So many buckets on either side say whether scores are close to each other.
 _NEAREST = 2
-_ONE_IN_TEN = 0.1
 
 
 def recall_at_specificity(histogram: ScoreHistogram, wanted: float) -> Estimate:
@@ -226,12 +225,13 @@ def _in_a_lump(histogram: ScoreHistogram, furthest: float) -> float:
     """The standard deviation if a bucket's rows have one score, as far as that is likely.
 
     The bucket is then above the threshold or below it as a whole, so the rate is that at its end.
-    Beside rough neighbours (`roughness`), one as likely as one in ten counts whole.
+    Where no curve says how likely, rough neighbours do (`roughness`); exact counts show it.
     """
     if histogram.doubts is not None:
-        return part_of_error(histogram.doubts.lumps) * furthest / REACH
-    rough = 0.0 if histogram.noise.is_zero else roughness(histogram)
-    return min(rough / _ONE_IN_TEN, 1.0) * furthest / REACH
+        lumps = histogram.doubts.lumps
+    else:
+        lumps = 0.0 if histogram.noise.is_zero else roughness(histogram)
+    return part_of_error(lumps) * furthest / REACH
 
 
 def _beside_tie(histogram: ScoreHistogram, found: Cutoff, other: int, furthest: float) -> float:

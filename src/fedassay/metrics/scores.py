@@ -29,6 +29,7 @@ from fedassay.metrics.range_noise import cell_noise_sd
 from fedassay.metrics.spans import clear_spikes, openness_of_one_class, spans
 
 _FEW_BUCKETS = 2**11
+_BETWEEN = 1.5
 _PARTS = 8
 # A maximum is sought at so many edges more than a few buckets have.
 _PEAK = 24
@@ -186,14 +187,14 @@ def _few_with_peak(histogram: ScoreHistogram) -> ScoreHistogram:
 def _open_part(histogram: ScoreHistogram) -> FloatArray:
     """How much of a bucket's largest possible gap its neighbours leave open, by bucket.
 
-    Of a smooth curve that is of second order. In the few buckets that noise leaves, rates may jump
-    unseen, where it is of first.
+    Of a smooth curve that is of second order, and of first where rates jump. In the few buckets
+    that noise leaves they may do so unseen: between both.
     """
     tied = np.minimum(histogram.ties / np.maximum(histogram.counts, 1.0), 1.0).min(axis=0)
     openness = spans(histogram).openness
-    open_part = openness**2
+    open_part = openness**2.0
     if not histogram.noise.is_zero:
-        open_part = np.maximum(openness, openness_of_one_class(histogram))
+        open_part = np.maximum(openness, openness_of_one_class(histogram)) ** _BETWEEN
     part: FloatArray = open_part * (1.0 - tied)
     return part
 
