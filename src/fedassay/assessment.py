@@ -21,8 +21,8 @@ from fedassay.metrics import named_metrics
 from fedassay.metrics.named import headings, named_metric, threshold_of
 from fedassay.presentation import aligned, html_table, html_text
 from fedassay.published import (
+    cells_in_words,
     coarse_in_words,
-    merged_in_words,
     published,
     published_from_json,
     published_json,
@@ -267,16 +267,16 @@ class Assessment:
     @property
     def headline(self) -> str:
         """What was gathered, and under which promise."""
-        histogram = self._histogram
-        return (
-            f"{self.reports:,} reports, {histogram.total:,.0f} examples, "
-            f"{histogram.buckets:,} buckets. {self.guarantee.sentence()}{self.cells_note}"
-        )
+        held, promise = self._histogram, self.guarantee.sentence()
+        counted = f"{self.reports:,} reports, {held.total:,.0f} examples, {held.buckets:,} buckets."
+        return f"{counted} {promise}{self.cells_note}"
 
     @property
     def cells_note(self) -> str:
-        """How a smallest cell was kept, or that exact sums have none; nothing where noise is."""
-        return merged_in_words(self.survey, self._histogram.edges, self.thresholds)
+        """How a smallest cell was kept, or that exact sums have none; what noise leaves unseen."""
+        held = self._histogram
+        edges = held.edges if held.cells is None else held.edges[held.cells]
+        return cells_in_words(self.survey, edges, self.thresholds)
 
     @property
     def steps(self) -> int:

@@ -16,10 +16,12 @@ from fedassay.errors import FileInvalid, SettingInvalid, TooFewRows
 from fedassay.examples import FloatArray, IntArray
 from fedassay.files import Fields
 from fedassay.group_names import GroupNames
+from fedassay.mechanisms import Privacy
 from fedassay.nesting import publishable_edges
 from fedassay.survey import Survey
 from fedassay.survey_cells import by_part
 from fedassay.tally import MOST_SITE_COUNTERS, Tally
+from fedassay.ties import AT_THE_END
 
 GROUP_ROOM = 5
 """A group with fewer rows of a label than so many smallest cells is held back."""
@@ -187,10 +189,10 @@ def published_sites(
     return dict(merged), tuple(back)
 
 
-def merged_in_words(survey: Survey, edges: FloatArray, thresholds: Sequence[float]) -> str:
-    """How a smallest cell was kept, or that exact sums have none; nothing where noise is."""
+def cells_in_words(survey: Survey, edges: FloatArray, thresholds: Sequence[float]) -> str:
+    """How a smallest cell was kept, or that exact sums have none; what noise leaves unseen."""
     if not survey.is_exact:
-        return ""
+        return _ends_in_words(survey, edges)
     if not survey.smallest_cell:
         return " Any count is published, single rows too: there is no smallest cell."
     note = (
@@ -201,6 +203,18 @@ def merged_in_words(survey: Survey, edges: FloatArray, thresholds: Sequence[floa
     if inside:
         note += f" Inside a cell, and read between its edges: {', '.join(inside)}."
     return note
+
+
+def _ends_in_words(survey: Survey, edges: FloatArray) -> str:
+    """That rows which nobody scored might hide at exactly 0 and 1, where no counter shows them."""
+    if not survey.is_local and survey.privacy is not Privacy.SITE:
+        return ""
+    if max(edges[1] - edges[0], edges[-1] - edges[-2]) <= AT_THE_END:
+        return ""
+    return (
+        " Scores of exactly 0 and 1 are not counted apart: where they stand for rows that nobody "
+        "scored, log loss and calibration are off."
+    )
 
 
 def coarse_in_words(survey: Survey) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import matthews_corrcoef
 
+import fedassay
 from fedassay import Grid, ScoreHistogram
 from fedassay.decoding import DecodeOptions
 from fedassay.doubts import Doubts
@@ -205,3 +206,27 @@ def test_narrow_end_cells_are_read_at_their_ends() -> None:
     exact = weak_calibration(Table(labels, rows))["calibration_slope"]
     noisy = ScoreHistogram(edges, counts, DenseNoise(0.5 * np.eye(12)))
     assert calibration_slope(noisy).value == pytest.approx(exact, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("privacy", "epsilon", "steps", "is_said"),
+    [
+        ("local", 1, 2, True),
+        ("local", 5, 2, False),
+        ("local", 1, 1, True),
+        ("site", 1, 1, True),
+        ("distributed", 1, 1, False),
+        ("secure", None, 1, False),
+    ],
+)
+def test_where_no_counter_shows_exactly_0_and_1_results_say_so(
+    privacy: str, epsilon: int | None, steps: int, is_said: bool
+) -> None:
+    generator = np.random.default_rng(2)
+    scores = generator.beta(1.0, 3.0, 20_000)
+    labels = (generator.random(20_000) < scores).astype(int)
+    sites = np.arange(20_000) % 4 if privacy == "site" else None
+    found = fedassay.simulate(
+        labels, scores, privacy=privacy, epsilon=epsilon, steps=steps, clients=sites, seed=1
+    )
+    assert ("are not counted apart" in str(found)) is is_said
